@@ -1,0 +1,99 @@
+//! `post_removal`: vanilla BPE as if nothing had been removed, then removed tokens are taken apart.
+//!
+//! The approximation that the paper's Appendix A compares with: it forgets when tokens were removed.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
+use super::Lexicon;
+use crate::error::Result;
+use crate::model::{Event, Model};
+use crate::progress::Progress;
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(crate) struct PostRemoval {
+    /// By pair: its first merge event, which is its rank, and the token that it makes.
+    ranks: FxHashMap<u64, (u32, u32)>,
+    lengths: Vec<u32>,
+    /// By symbol: the fewest live tokens that spell it; empty for live ones.
+    parts: Vec<Vec<u32>>,
+}
+
+fn key(left: u32, right: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
+}
+
+impl PostRemoval {
+    pub(crate) fn new(model: &Model, lexicon: &Lexicon) -> Self {
+        let vocabulary = model.vocabulary();
+        let mut ranks = FxHashMap::default();
+        for (time, event) in model.events().iter().enumerate() {
+            if let Event::Merge { left, right, token, .. } = event {
+                ranks.entry(key(left.0, right.0)).or_insert((time as u32, token.0));
+            }
+        }
+        let mut symbols = Vec::new();
+        let split = |symbol| {
+            let mut parts = Vec::new();
+            if !vocabulary.is_live(symbol) {
+                symbols.clear();
+                vocabulary.alphabet_symbols(symbol, &mut symbols);
+                lexicon.shortest(&symbols, &mut parts);
+            }
+            parts
+        };
+        let parts = vocabulary.iter().map(split).collect();
+        Self { ranks, lengths: vocabulary.iter().map(|symbol| vocabulary.length(symbol) as u32).collect(), parts }
+    }
+
+    pub(crate) fn encode(&self, word: &mut [u32], out: &mut Vec<u32>, progress: &Progress) -> Result<()> {
+        self.merge(word, progress)?;
+        for &symbol in word.iter().filter(|&&symbol| symbol != NONE) {
+            match self.parts.get(symbol as usize) {
+                Some(parts) if !parts.is_empty() => out.extend_from_slice(parts),
+                _ => out.push(symbol),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowest rank first, then leftmost. A token lies at its first position, the others hold `NONE`.
+    fn merge(&self, word: &mut [u32], progress: &Progress) -> Result<()> {
+        let after = |word: &[u32], at: usize| {
+            at + self.lengths.get(word[at] as usize).map_or(1, |&length| length as usize)
+        };
+        let candidate = |word: &[u32], at: usize| {
+            let &right = word.get(after(word, at))?;
+            let &(rank, _) = self.ranks.get(&key(word[at], right))?;
+            Some(Reverse((rank, at, word[at], right)))
+        };
+        let mut previous: Vec<usize> = (0..word.len()).map(|at| at.wrapping_sub(1)).collect();
+        let mut queue: BinaryHeap<_> = (0..word.len()).filter_map(|at| candidate(word, at)).collect();
+        let mut popped: u32 = 0;
+        while let Some(Reverse((_, at, left, right))) = queue.pop() {
+            popped = popped.wrapping_add(1);
+            if popped.is_multiple_of(1 << 16) {
+                progress.check()?;
+            }
+            let second = after(word, at);
+            if word[at] != left || word.get(second) != Some(&right) {
+                continue;
+            }
+            word[second] = NONE;
+            word[at] = self.ranks[&key(left, right)].1;
+            let next = after(word, at);
+            if let Some(previous) = previous.get_mut(next) {
+                *previous = at;
+            }
+            queue.extend(candidate(word, at));
+            if previous[at] != usize::MAX {
+                queue.extend(candidate(word, previous[at]));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,483 @@
+//! From text to ids and back: special tokens, words, the cache, batches, offsets.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::alphabet::{UNKNOWN, Unit, WORD_MARK};
+use crate::cache::WordCache;
+use crate::counts::run;
+use crate::encoder::{Replayer, Scratch, UNKNOWN_SYMBOL};
+use crate::error::{Error, Result};
+use crate::inference::{Lexicon, Mode, PostRemoval};
+use crate::model::Model;
+use crate::pretokenize::Splitter;
+use crate::progress::{Progress, Stage};
+use crate::vocabulary::Symbol;
+
+/// A model that is ready to encode. Immutable; safe to share between threads.
+#[derive(Debug)]
+pub struct Tokenizer {
+    model: Model,
+    replayer: Replayer,
+    unknown_id: u32,
+    /// Workers at rest. Only ever tried, never waited for: a fork may copy the lock while it is held.
+    workers: Mutex<Vec<Worker>>,
+    /// What the other modes need, made when one is first used.
+    other_modes: Mutex<Option<Arc<OtherModes>>>,
+}
+
+/// What one thread needs to encode.
+#[derive(Debug)]
+struct Worker {
+    splitter: Splitter,
+    buffers: Buffers,
+}
+
+#[derive(Debug, Default)]
+struct Buffers {
+    cache: WordCache,
+    scratch: Scratch,
+    tokens: Vec<u32>,
+    other_modes: Option<Arc<OtherModes>>,
+}
+
+#[derive(Debug)]
+struct OtherModes {
+    lexicon: Lexicon,
+    post_removal: PostRemoval,
+}
+
+/// Which special tokens to recognise in text: none unless they are named.
+#[derive(Clone, Debug, Default)]
+pub struct AllowedSpecial {
+    matcher: Option<AhoCorasick>,
+    ids: Vec<u32>,
+}
+
+/// How to encode.
+#[derive(Clone, Debug, Default)]
+pub struct EncodeOptions {
+    pub mode: Mode,
+    pub allowed_special: AllowedSpecial,
+}
+
+/// A piece of text whose ids have just been appended.
+enum Piece<'t> {
+    Word(&'t str),
+    Special(&'t str),
+}
+
+/// Many encoded texts, end to end: text `i` is `ids[offsets[i]..offsets[i + 1]]`.
+#[derive(Debug)]
+pub struct Batch {
+    pub ids: Vec<u32>,
+    pub offsets: Vec<i64>,
+}
+
+/// One event in the life of a word: its number, and the tokens after it.
+pub type TraceStep = (usize, Vec<String>);
+
+/// Texts are handed to threads in groups of about so many bytes.
+const GROUP_BYTES: usize = 1 << 18;
+
+impl Tokenizer {
+    pub fn new(model: Model) -> Self {
+        Self {
+            replayer: Replayer::new(&model),
+            unknown_id: model.unknown_id().unwrap_or(0),
+            workers: Mutex::new(Vec::new()),
+            other_modes: Mutex::new(None),
+            model,
+        }
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Special tokens to recognise: all, or those named.
+    pub fn allow_special(&self, tokens: Option<&[String]>) -> Result<AllowedSpecial> {
+        let special = self.model.special_tokens();
+        let tokens = tokens.unwrap_or(special);
+        let mut ids = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let id = special.iter().position(|other| other == token).ok_or_else(|| {
+                Error::value(format!("allowed_special names {token:?}; the special tokens are {special:?}"))
+            })?;
+            ids.push(id as u32);
+        }
+        if tokens.is_empty() {
+            return Ok(AllowedSpecial::default());
+        }
+        let matcher = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(tokens)
+            .map_err(|error| Error::value(format!("special tokens cannot be searched for: {error}")))?;
+        Ok(AllowedSpecial { matcher: Some(matcher), ids })
+    }
+
+    /// Appends the ids of a text.
+    pub fn encode(&self, text: &str, options: &EncodeOptions, progress: &Progress, out: &mut Vec<u32>) -> Result<()> {
+        self.with_worker(|worker| self.encode_text(worker, text, options, progress, out, |_, _| ()))
+    }
+
+    /// Appends the ids of bytes. What is not UTF-8 makes words of its own: each run of bad bytes is one.
+    pub fn encode_bytes(&self, bytes: &[u8], mode: Mode, progress: &Progress, out: &mut Vec<u32>) -> Result<()> {
+        let options = EncodeOptions { mode, ..EncodeOptions::default() };
+        self.with_worker(|worker| {
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let valid = rest.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+                self.encode_text(worker, valid, &options, progress, out, |_, _| ())?;
+                rest = &rest[valid.len()..];
+                let bad: usize =
+                    rest.utf8_chunks().take_while(|chunk| chunk.valid().is_empty()).map(|c| c.invalid().len()).sum();
+                let (word, others) = rest.split_at(bad);
+                rest = others;
+                if word.is_empty() {
+                    continue;
+                }
+                if self.model.config().unit == Unit::Char {
+                    let position = bytes.len() - rest.len() - bad;
+                    return Err(Error::value(format!("invalid UTF-8 at byte {position}; the char unit needs text")));
+                }
+                self.encode_word(&mut worker.buffers, word, mode, progress, out)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Encodes many texts on at most `threads` threads.
+    pub fn encode_batch(
+        &self,
+        texts: &[&str],
+        options: &EncodeOptions,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Batch> {
+        progress.begin(Stage::Encode, texts.iter().map(|text| text.len() as u64).sum());
+        let groups = group(texts);
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<Vec<(usize, Vec<u32>, Vec<usize>)>> {
+            self.with_worker(|worker| {
+                let mut done = Vec::new();
+                loop {
+                    let index = next.fetch_add(1, Relaxed);
+                    let Some(texts) = groups.get(index) else { return Ok(done) };
+                    let mut ids = Vec::new();
+                    let mut ends = Vec::with_capacity(texts.len());
+                    for text in *texts {
+                        self.encode_text(worker, text, options, progress, &mut ids, |_, _| ())?;
+                        ends.push(ids.len());
+                        progress.advance(text.len() as u64)?;
+                    }
+                    done.push((index, ids, ends));
+                }
+            })
+        };
+        let threads = threads.min(groups.len());
+        let mut done: Vec<_> = run(threads, || work().inspect_err(|_| progress.stop()))?.into_iter().flatten().collect();
+        done.sort_unstable_by_key(|&(index, ..)| index);
+        let mut batch = Batch {
+            ids: Vec::with_capacity(done.iter().map(|(_, ids, _)| ids.len()).sum()),
+            offsets: Vec::with_capacity(texts.len() + 1),
+        };
+        batch.offsets.push(0);
+        for (_, ids, ends) in done {
+            let start = batch.ids.len();
+            batch.offsets.extend(ends.iter().map(|end| (start + end) as i64));
+            batch.ids.extend_from_slice(&ids);
+        }
+        Ok(batch)
+    }
+
+    /// The ids of a text, and for each the characters that it comes from.
+    pub fn encode_with_offsets(
+        &self,
+        text: &str,
+        options: &EncodeOptions,
+        progress: &Progress,
+    ) -> Result<(Vec<u32>, Vec<(usize, usize)>)> {
+        let mut ids = Vec::new();
+        let mut offsets = Vec::new();
+        let mut cursor = Cursor { text, byte: 0, chars: 0 };
+        let marked = !self.model.pretokenizer().prefix().is_empty();
+        self.with_worker(|worker| {
+            self.encode_text(worker, text, options, progress, &mut ids, |piece, ids| match piece {
+                Piece::Special(token) => {
+                    let end = token.as_ptr() as usize - text.as_ptr() as usize + token.len();
+                    let start = cursor.chars_before(end - token.len());
+                    offsets.push((start, cursor.chars_before(end)));
+                }
+                Piece::Word(word) => {
+                    let start = word.as_ptr() as usize - text.as_ptr() as usize;
+                    match self.model.config().unit {
+                        Unit::Byte => self.byte_offsets(start, ids, &mut cursor, &mut offsets),
+                        Unit::Char => self.char_offsets(cursor.chars_before(start), marked, ids, &mut offsets),
+                    }
+                }
+            })
+        })?;
+        Ok((ids, offsets))
+    }
+
+    fn byte_offsets(&self, start: usize, ids: &[u32], cursor: &mut Cursor<'_>, out: &mut Vec<(usize, usize)>) {
+        let mut first = start;
+        for &id in ids {
+            let end = first + self.length(id);
+            // A token may begin inside a character: then that character is its first.
+            let begin = cursor.chars_before(first) - usize::from(!cursor.text.is_char_boundary(first));
+            out.push((begin, cursor.chars_before(end)));
+            first = end;
+        }
+    }
+
+    /// An added word mark is a unit of the word, but no character of the text.
+    fn char_offsets(&self, start: usize, marked: bool, ids: &[u32], out: &mut Vec<(usize, usize)>) {
+        let mark = usize::from(marked);
+        let mut first = 0;
+        for &id in ids {
+            let end = first + self.length(id);
+            out.push((start + first.max(mark) - mark, start + end - mark));
+            first = end;
+        }
+    }
+
+    /// Length of an id's token in units; `<unk>` is one character.
+    fn length(&self, id: u32) -> usize {
+        self.model.symbol(id).map_or(1, |symbol| self.model.vocabulary().length(symbol))
+    }
+
+    /// One word's life: its first symbols, and each event that touched it.
+    pub fn trace(&self, text: &str) -> Result<(String, Vec<String>, Vec<TraceStep>)> {
+        let mut words = Vec::new();
+        self.model.pretokenizer().splitter().split(text, |word| words.push(word))?;
+        let &[word] = words.as_slice() else {
+            return Err(Error::value(format!("trace takes one word, but {text:?} is cut into {words:?}")));
+        };
+        let mut scratch = Scratch::default();
+        self.load(word.as_bytes(), &mut scratch.symbols);
+        let tokens = |symbols: &[u32]| symbols.iter().map(|&symbol| self.printable(symbol)).collect();
+        let symbols = tokens(&scratch.symbols);
+        let mut steps = Vec::new();
+        self.replayer.scan(&mut scratch, |time, symbols| steps.push((time as usize, tokens(symbols))));
+        Ok((format!("{}{word}", self.model.pretokenizer().prefix()), symbols, steps))
+    }
+
+    fn printable(&self, symbol: u32) -> String {
+        if symbol == UNKNOWN_SYMBOL {
+            UNKNOWN.to_owned()
+        } else {
+            self.model.vocabulary().printable(Symbol(symbol))
+        }
+    }
+
+    /// The bytes of ids. Word marks become spaces again, without the first.
+    pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
+        let marked = !self.model.pretokenizer().prefix().is_empty();
+        let special = self.model.special_tokens().len();
+        let mut bytes = Vec::with_capacity(4 * ids.len());
+        for &id in ids {
+            let token = self.model.bytes(id)?;
+            if (id as usize) < special {
+                if !skip_special_tokens {
+                    bytes.extend_from_slice(token);
+                }
+            } else if marked {
+                let text = String::from_utf8_lossy(token).replace(WORD_MARK, " ");
+                bytes.extend_from_slice(text.as_bytes());
+            } else {
+                bytes.extend_from_slice(token);
+            }
+        }
+        if marked && bytes.first() == Some(&b' ') {
+            bytes.remove(0);
+        }
+        Ok(bytes)
+    }
+
+    /// Decodes many sequences of ids on at most `threads` threads.
+    pub fn decode_batch(
+        &self,
+        batch: &[Vec<u32>],
+        skip_special_tokens: bool,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Vec<Vec<u8>>> {
+        let next = AtomicUsize::new(0);
+        let groups: Vec<&[Vec<u32>]> = batch.chunks(64).collect();
+        let work = || -> Result<Vec<(usize, Vec<Vec<u8>>)>> {
+            let mut done = Vec::new();
+            loop {
+                progress.check()?;
+                let index = next.fetch_add(1, Relaxed);
+                let Some(group) = groups.get(index) else { return Ok(done) };
+                let decoded: Result<Vec<_>> = group.iter().map(|ids| self.decode(ids, skip_special_tokens)).collect();
+                done.push((index, decoded?));
+            }
+        };
+        let threads = threads.min(groups.len());
+        let mut done: Vec<_> = run(threads, || work().inspect_err(|_| progress.stop()))?.into_iter().flatten().collect();
+        done.sort_unstable_by_key(|&(index, _)| index);
+        Ok(done.into_iter().flat_map(|(_, decoded)| decoded).collect())
+    }
+
+    /// Lends a worker: one at rest, or a new one. It is lost if `work` panics, which is fine.
+    fn with_worker<T>(&self, work: impl FnOnce(&mut Worker) -> T) -> T {
+        let rested = self.workers.try_lock().ok().and_then(|mut workers| workers.pop());
+        let mut worker = rested.unwrap_or_else(|| Worker {
+            splitter: self.model.pretokenizer().splitter(),
+            buffers: Buffers::default(),
+        });
+        let result = work(&mut worker);
+        if let Ok(mut workers) = self.workers.try_lock() {
+            workers.push(worker);
+        }
+        result
+    }
+
+    /// Cuts special tokens out; each remaining piece is a document of its own.
+    fn encode_text<'t>(
+        &self,
+        worker: &mut Worker,
+        text: &'t str,
+        options: &EncodeOptions,
+        progress: &Progress,
+        out: &mut Vec<u32>,
+        mut encoded: impl FnMut(Piece<'t>, &[u32]),
+    ) -> Result<()> {
+        let AllowedSpecial { matcher, ids } = &options.allowed_special;
+        let mut start = 0;
+        for found in matcher.iter().flat_map(|matcher| matcher.find_iter(text)) {
+            self.encode_document(worker, &text[start..found.start()], options.mode, progress, out, &mut encoded)?;
+            out.push(ids[found.pattern()]);
+            encoded(Piece::Special(&text[found.range()]), &out[out.len() - 1..]);
+            start = found.end();
+        }
+        self.encode_document(worker, &text[start..], options.mode, progress, out, &mut encoded)
+    }
+
+    fn encode_document<'t>(
+        &self,
+        worker: &mut Worker,
+        document: &'t str,
+        mode: Mode,
+        progress: &Progress,
+        out: &mut Vec<u32>,
+        encoded: &mut impl FnMut(Piece<'t>, &[u32]),
+    ) -> Result<()> {
+        let Worker { splitter, buffers } = worker;
+        let mut result = Ok(());
+        let mut words: u32 = 0;
+        let split = splitter.split(document, |word| {
+            if result.is_err() {
+                return;
+            }
+            words = words.wrapping_add(1);
+            if words.is_multiple_of(1 << 12) {
+                result = progress.check();
+            }
+            let start = out.len();
+            if result.is_ok() {
+                result = self.encode_word(buffers, word.as_bytes(), mode, progress, out);
+            }
+            encoded(Piece::Word(word), &out[start..]);
+        });
+        split.and(result)
+    }
+
+    #[inline]
+    fn encode_word(
+        &self,
+        buffers: &mut Buffers,
+        word: &[u8],
+        mode: Mode,
+        progress: &Progress,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let Buffers { cache, scratch, tokens, other_modes } = buffers;
+        if mode == Mode::Events {
+            return cache.get_or(word, out, |out| {
+                self.load(word, &mut scratch.symbols);
+                self.replayer.encode(scratch, progress)?;
+                self.push_ids(&scratch.symbols, out);
+                Ok(())
+            });
+        }
+        let modes = other_modes.get_or_insert_with(|| self.other_modes());
+        self.load(word, &mut scratch.symbols);
+        tokens.clear();
+        match mode {
+            Mode::Events => {}
+            Mode::PostRemoval => modes.post_removal.encode(&mut scratch.symbols, tokens, progress)?,
+            Mode::Greedy => modes.lexicon.greedy(&scratch.symbols, tokens),
+            Mode::Shortest => modes.lexicon.shortest(&scratch.symbols, tokens),
+        }
+        self.push_ids(tokens, out);
+        Ok(())
+    }
+
+    /// The alphabet symbols of a word, with the mark that the pre-tokenizer puts before it.
+    fn load(&self, word: &[u8], symbols: &mut Vec<u32>) {
+        let alphabet = self.model.vocabulary().alphabet();
+        symbols.clear();
+        let mut push = |symbol: Option<u32>| symbols.push(symbol.unwrap_or(UNKNOWN_SYMBOL));
+        alphabet.symbols(self.model.pretokenizer().prefix(), &mut push);
+        alphabet.symbols_of_bytes(word, &mut push);
+    }
+
+    fn push_ids(&self, symbols: &[u32], out: &mut Vec<u32>) {
+        out.extend(symbols.iter().map(|&symbol| match symbol {
+            UNKNOWN_SYMBOL => self.unknown_id,
+            _ => self.model.id(Symbol(symbol)).expect("no mode emits a removed token"),
+        }));
+    }
+
+    fn other_modes(&self) -> Arc<OtherModes> {
+        let made = self.other_modes.try_lock().ok().and_then(|modes| modes.clone());
+        made.unwrap_or_else(|| {
+            let lexicon = Lexicon::new(&self.model);
+            let modes = Arc::new(OtherModes { post_removal: PostRemoval::new(&self.model, &lexicon), lexicon });
+            if let Ok(mut shared) = self.other_modes.try_lock() {
+                *shared = Some(Arc::clone(&modes));
+            }
+            modes
+        })
+    }
+}
+
+/// Contiguous groups of texts, each large enough to be worth a thread's while.
+fn group<'a, 't>(texts: &'a [&'t str]) -> Vec<&'a [&'t str]> {
+    let mut groups = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (index, text) in texts.iter().enumerate() {
+        bytes += text.len();
+        if bytes >= GROUP_BYTES {
+            groups.push(&texts[start..=index]);
+            (start, bytes) = (index + 1, 0);
+        }
+    }
+    if start < texts.len() {
+        groups.push(&texts[start..]);
+    }
+    groups
+}
+
+/// Counts characters while it walks forward through a text.
+struct Cursor<'t> {
+    text: &'t str,
+    byte: usize,
+    chars: usize,
+}
+
+impl Cursor<'_> {
+    /// How many characters begin before a byte position, which is not before the last one asked for.
+    fn chars_before(&mut self, byte: usize) -> usize {
+        let passed = &self.text.as_bytes()[self.byte..byte];
+        self.chars += passed.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
+        self.byte = byte;
+        self.chars
+    }
+}
