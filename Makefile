@@ -10,7 +10,6 @@ BENCH  ?=
 # A virtual environment and a conda environment at once would be an error to maturin.
 unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
-export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 CORE := Cargo.toml pyproject.toml $(wildcard Cargo.lock) $(shell find src -name '*.rs')
 

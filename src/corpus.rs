@@ -24,6 +24,7 @@ use crate::alphabet::Alphabet;
 use crate::counts::WordCounts;
 use crate::error::{Error, Result};
 use crate::model::MAX_COUNT;
+use crate::progress::Progress;
 use crate::vocabulary::Symbol;
 
 const LAST: u32 = 1 << 31;
@@ -111,13 +112,14 @@ struct Neighbours {
 }
 
 impl Corpus {
-    pub(crate) fn new(counts: &WordCounts, alphabet: &Alphabet, keeps_made: bool) -> Result<Self> {
+    pub(crate) fn new(counts: &WordCounts, alphabet: &Alphabet, keeps_made: bool, progress: &Progress) -> Result<Self> {
         let mut order: Vec<u32> = (0..counts.len() as u32).collect();
         // Equal counts side by side make few runs; nothing else depends on the order of words.
         order.sort_unstable_by_key(|&word| std::cmp::Reverse(counts.count(word as usize)));
         let mut slots = vec![BOUNDARY];
         let mut runs: Vec<Run> = Vec::new();
         for &word in &order {
+            progress.check()?;
             let weight = counts.count(word as usize);
             alphabet.symbols(counts.word(word as usize), |symbol| slots.push(symbol.unwrap_or(BOUNDARY)));
             slots.push(BOUNDARY);
@@ -155,17 +157,18 @@ impl Corpus {
         };
         corpus.left.reserve(alphabet.len());
         corpus.right.reserve(alphabet.len());
-        corpus.count()?;
+        corpus.count(progress)?;
         Ok(corpus)
     }
 
     /// Counts symbols and pairs, and queues the pairs.
-    fn count(&mut self) -> Result<()> {
+    fn count(&mut self, progress: &Progress) -> Result<()> {
         let mut occurrences: Vec<u32> = Vec::new();
         let mut length: u64 = 0;
         for position in 1..self.slots.len() - 1 {
             let (left, right) = (self.slots[position], self.slots[position + 1]);
             if left == BOUNDARY {
+                progress.check()?;
                 continue;
             }
             let weight = self.weight(position as u32);
@@ -399,7 +402,7 @@ impl Corpus {
 
     /// Recounts everything from the slots and compares: for tests.
     #[cfg(test)]
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let mut frequencies = vec![0; self.frequencies.len()];
         let mut counts: FxHashMap<u64, u64> = FxHashMap::default();
         let mut position = 0;

@@ -105,11 +105,10 @@ impl WordCounts {
         if n == 0 {
             return Err(Error::value(format!("the count of {word:?} must be at least 1, got 0")));
         }
-        self.total = self
-            .total
-            .checked_add(n)
-            .filter(|&total| total <= MAX_COUNT)
-            .ok_or_else(|| Error::value(format!("the total of all counts passes the limit {MAX_COUNT} at {word:?}")))?;
+        self.total =
+            self.total.checked_add(n).filter(|&total| total <= MAX_COUNT).ok_or_else(|| {
+                Error::value(format!("the total of all counts passes the limit {MAX_COUNT} at {word:?}"))
+            })?;
         match self.len().checked_sub(1) {
             Some(last) if self.word(last) == word => self.counts[last] += n,
             _ => {

@@ -36,27 +36,30 @@ struct Footer {
 }
 
 impl WordCounts {
-    pub fn save(&self, path: &Path) -> Result<()> {
-        write_atomically(path, |out| self.write(out, path))
+    pub fn save(&self, path: &Path, progress: &Progress) -> Result<()> {
+        write_atomically(path, |out| self.write(out, path, progress))
     }
 
-    pub fn load(path: &Path) -> Result<Self> {
-        CountsReader::open(path)?.read_all()
+    pub fn load(path: &Path, progress: &Progress) -> Result<Self> {
+        CountsReader::open(path)?.read_all(progress)
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.write(&mut bytes, Path::new("memory")).expect("writing to memory does not fail");
+        self.write(&mut bytes, Path::new("memory"), &Progress::default()).expect("writing to memory does not fail");
         bytes
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        CountsReader::new(Path::new("memory"), bytes)?.read_all()
+        CountsReader::new(Path::new("memory"), bytes)?.read_all(&Progress::default())
     }
 
-    fn write(&self, out: &mut dyn Write, path: &Path) -> Result<()> {
+    fn write(&self, out: &mut dyn Write, path: &Path, progress: &Progress) -> Result<()> {
         let mut writer = CountsWriter::new(out, path, self.pretokenizer(), self.unicode())?;
-        self.iter().try_for_each(|(word, n)| writer.write(word, n))?;
+        for (word, n) in self.iter() {
+            progress.check()?;
+            writer.write(word, n)?;
+        }
         writer.finish()
     }
 
@@ -202,9 +205,10 @@ impl<R: BufRead> CountsReader<R> {
         Ok(reader)
     }
 
-    fn read_all(mut self) -> Result<WordCounts> {
+    fn read_all(mut self, progress: &Progress) -> Result<WordCounts> {
         let mut counts = WordCounts::empty(self.pretokenizer.clone(), self.unicode.clone());
         while let Some((word, n)) = self.next()? {
+            progress.check()?;
             counts.push(&word, n).map_err(|error| self.bad(error))?;
         }
         Ok(counts)
@@ -238,7 +242,8 @@ impl<R: BufRead> CountsReader<R> {
             return Err(self.bad(format!("word {word:?} is not after {:?}", self.last)));
         }
         self.seen.words += 1;
-        self.seen.total = self.seen.total.checked_add(n).filter(|&t| t <= MAX_COUNT).ok_or_else(|| self.bad(too_many()))?;
+        self.seen.total =
+            self.seen.total.checked_add(n).filter(|&t| t <= MAX_COUNT).ok_or_else(|| self.bad(too_many()))?;
         self.last.clone_from(&word);
         Ok(Some((word, n)))
     }

@@ -357,3 +357,42 @@ impl List<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::alphabet::byte_symbol;
+    use crate::counts::WordCounts;
+    use crate::model::TrainConfig;
+    use crate::pretokenize::PreTokenizer;
+    use crate::trainer::train;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn scan_and_queue_agree(
+            words in prop::collection::vec(("[ab]{1,12}|[a-c]{1,20}", 1..30u64), 1..6),
+            word in "[ab]{1,80}|[a-d]{1,80}",
+            threshold in 0.3..=1.0f64,
+        ) {
+            let counts = WordCounts::from_words(
+                words.iter().map(|(word, n)| (word.as_str(), *n)),
+                &PreTokenizer::new("none").unwrap(),
+            );
+            let config = TrainConfig { vocab_size: 290, threshold, ..TrainConfig::default() };
+            let model = train(&counts.unwrap(), config, &Progress::default()).unwrap();
+            let replayer = Replayer::new(&model);
+            // Letters beyond the alphabet of a char model stand between others as `d` does here.
+            let symbol = |byte| if byte == b'd' { UNKNOWN_SYMBOL } else { byte_symbol(byte) };
+            let symbols: Vec<u32> = word.bytes().map(symbol).collect();
+            let mut scanned = Scratch { symbols: symbols.clone(), ..Scratch::default() };
+            replayer.scan(&mut scanned, |_, _| ());
+            let mut queued = Scratch { symbols, ..Scratch::default() };
+            replayer.queue(&mut queued, &Progress::default()).unwrap();
+            prop_assert_eq!(scanned.symbols, queued.symbols);
+        }
+    }
+}

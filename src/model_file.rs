@@ -163,10 +163,7 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 }
 
-fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(
-    seq: &mut A,
-    index: usize,
-) -> std::result::Result<T, A::Error> {
+fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(seq: &mut A, index: usize) -> std::result::Result<T, A::Error> {
     seq.next_element()?.ok_or_else(|| de::Error::invalid_length(index, &EventVisitor))
 }
 

@@ -331,7 +331,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 /// Lines without their ends, `\n` or `\r\n`; a `\r` elsewhere is text, also at the end of the last line.
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
         Some(line) => line.strip_suffix('\r').unwrap_or(line),
         None => line,

@@ -76,6 +76,16 @@ pub struct Batch {
     pub offsets: Vec<i64>,
 }
 
+/// Where a token comes from: its first character and the one after its last.
+pub type Offset = (usize, usize);
+
+/// Texts that one thread encoded: their place among all, their ids end to end, and where each ends.
+struct Group {
+    index: usize,
+    ids: Vec<u32>,
+    ends: Vec<usize>,
+}
+
 /// One event in the life of a word: its number, and the tokens after it.
 pub type TraceStep = (usize, Vec<String>);
 
@@ -123,10 +133,15 @@ impl Tokenizer {
         self.with_worker(|worker| self.encode_text(worker, text, options, progress, out, |_, _| ()))
     }
 
-    /// Appends the ids of bytes. What is not UTF-8 makes words of its own: each run of bad bytes is one.
+    /// Appends the ids of bytes. What is not UTF-8 makes words of its own, each run of bad bytes one, and what is
+    /// between are documents; with the pre-tokenizer `none` all of it is one word, as always.
     pub fn encode_bytes(&self, bytes: &[u8], mode: Mode, progress: &Progress, out: &mut Vec<u32>) -> Result<()> {
         let options = EncodeOptions { mode, ..EncodeOptions::default() };
         self.with_worker(|worker| {
+            if self.model.config().unit == Unit::Byte && self.model.pretokenizer().name() == "none" && !bytes.is_empty()
+            {
+                return self.encode_word(&mut worker.buffers, bytes, mode, progress, out);
+            }
             let mut rest = bytes;
             while !rest.is_empty() {
                 let valid = rest.utf8_chunks().next().map_or("", |chunk| chunk.valid());
@@ -160,7 +175,7 @@ impl Tokenizer {
         progress.begin(Stage::Encode, texts.iter().map(|text| text.len() as u64).sum());
         let groups = group(texts);
         let next = AtomicUsize::new(0);
-        let work = || -> Result<Vec<(usize, Vec<u32>, Vec<usize>)>> {
+        let work = || -> Result<Vec<Group>> {
             self.with_worker(|worker| {
                 let mut done = Vec::new();
                 loop {
@@ -173,19 +188,20 @@ impl Tokenizer {
                         ends.push(ids.len());
                         progress.advance(text.len() as u64)?;
                     }
-                    done.push((index, ids, ends));
+                    done.push(Group { index, ids, ends });
                 }
             })
         };
         let threads = threads.min(groups.len());
-        let mut done: Vec<_> = run(threads, || work().inspect_err(|_| progress.stop()))?.into_iter().flatten().collect();
-        done.sort_unstable_by_key(|&(index, ..)| index);
+        let mut done: Vec<_> =
+            run(threads, || work().inspect_err(|_| progress.stop()))?.into_iter().flatten().collect();
+        done.sort_unstable_by_key(|group| group.index);
         let mut batch = Batch {
-            ids: Vec::with_capacity(done.iter().map(|(_, ids, _)| ids.len()).sum()),
+            ids: Vec::with_capacity(done.iter().map(|group| group.ids.len()).sum()),
             offsets: Vec::with_capacity(texts.len() + 1),
         };
         batch.offsets.push(0);
-        for (_, ids, ends) in done {
+        for Group { ids, ends, .. } in done {
             let start = batch.ids.len();
             batch.offsets.extend(ends.iter().map(|end| (start + end) as i64));
             batch.ids.extend_from_slice(&ids);
@@ -199,7 +215,7 @@ impl Tokenizer {
         text: &str,
         options: &EncodeOptions,
         progress: &Progress,
-    ) -> Result<(Vec<u32>, Vec<(usize, usize)>)> {
+    ) -> Result<(Vec<u32>, Vec<Offset>)> {
         let mut ids = Vec::new();
         let mut offsets = Vec::new();
         let mut cursor = Cursor { text, byte: 0, chars: 0 };
@@ -223,7 +239,7 @@ impl Tokenizer {
         Ok((ids, offsets))
     }
 
-    fn byte_offsets(&self, start: usize, ids: &[u32], cursor: &mut Cursor<'_>, out: &mut Vec<(usize, usize)>) {
+    fn byte_offsets(&self, start: usize, ids: &[u32], cursor: &mut Cursor<'_>, out: &mut Vec<Offset>) {
         let mut first = start;
         for &id in ids {
             let end = first + self.length(id);
@@ -235,7 +251,7 @@ impl Tokenizer {
     }
 
     /// An added word mark is a unit of the word, but no character of the text.
-    fn char_offsets(&self, start: usize, marked: bool, ids: &[u32], out: &mut Vec<(usize, usize)>) {
+    fn char_offsets(&self, start: usize, marked: bool, ids: &[u32], out: &mut Vec<Offset>) {
         let mark = usize::from(marked);
         let mut first = 0;
         for &id in ids {
@@ -267,11 +283,7 @@ impl Tokenizer {
     }
 
     fn printable(&self, symbol: u32) -> String {
-        if symbol == UNKNOWN_SYMBOL {
-            UNKNOWN.to_owned()
-        } else {
-            self.model.vocabulary().printable(Symbol(symbol))
-        }
+        if symbol == UNKNOWN_SYMBOL { UNKNOWN.to_owned() } else { self.model.vocabulary().printable(Symbol(symbol)) }
     }
 
     /// The bytes of ids. Word marks become spaces again, without the first.
@@ -319,7 +331,8 @@ impl Tokenizer {
             }
         };
         let threads = threads.min(groups.len());
-        let mut done: Vec<_> = run(threads, || work().inspect_err(|_| progress.stop()))?.into_iter().flatten().collect();
+        let mut done: Vec<_> =
+            run(threads, || work().inspect_err(|_| progress.stop()))?.into_iter().flatten().collect();
         done.sort_unstable_by_key(|&(index, _)| index);
         Ok(done.into_iter().flat_map(|(_, decoded)| decoded).collect())
     }
@@ -327,10 +340,8 @@ impl Tokenizer {
     /// Lends a worker: one at rest, or a new one. It is lost if `work` panics, which is fine.
     fn with_worker<T>(&self, work: impl FnOnce(&mut Worker) -> T) -> T {
         let rested = self.workers.try_lock().ok().and_then(|mut workers| workers.pop());
-        let mut worker = rested.unwrap_or_else(|| Worker {
-            splitter: self.model.pretokenizer().splitter(),
-            buffers: Buffers::default(),
-        });
+        let mut worker = rested
+            .unwrap_or_else(|| Worker { splitter: self.model.pretokenizer().splitter(), buffers: Buffers::default() });
         let result = work(&mut worker);
         if let Ok(mut workers) = self.workers.try_lock() {
             workers.push(worker);

@@ -29,7 +29,7 @@ pub fn train(counts: &WordCounts, config: TrainConfig, progress: &Progress) -> R
         _ => Alphabet::Bytes,
     };
     config.check_alphabet(&alphabet)?;
-    let corpus = Corpus::new(counts, &alphabet, config.threshold < 1.0)?;
+    let corpus = Corpus::new(counts, &alphabet, config.threshold < 1.0, progress)?;
     let vocabulary = Vocabulary::new(alphabet, config.special_tokens.clone(), config.max_token_length);
     let mut trainer = Trainer { config, corpus, vocabulary, events: Vec::new() };
     let stop = trainer.run(progress)?;
@@ -87,5 +87,54 @@ impl Trainer {
         let parts = self.vocabulary.remove(token);
         self.corpus.split(token, &parts);
         self.events.push(Event::Remove { token, parts: parts.into(), absorbed, frequency });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pretokenize::PreTokenizer;
+
+    /// Words over few letters make repetitions, overlaps, duplicate merges and restorations likely.
+    fn corpora() -> impl Strategy<Value = Vec<(String, u64)>> {
+        prop::collection::vec(("[ab]{1,12}|[a-c]{1,20}|a{1,9}", 1..30u64), 1..6)
+    }
+
+    fn counts(words: &[(String, u64)]) -> WordCounts {
+        let pretokenizer = PreTokenizer::new("none").unwrap();
+        WordCounts::from_words(words.iter().map(|(word, n)| (word.as_str(), *n)), &pretokenizer).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn incremental_counts_equal_recounting(words in corpora(), threshold in 0.3..1.0f64, size in 257..300u64) {
+            let counts = counts(&words);
+            let config = TrainConfig { vocab_size: size, threshold, ..TrainConfig::default() };
+            let mut trainer = Trainer {
+                corpus: Corpus::new(&counts, &Alphabet::Bytes, true, &Progress::default()).unwrap(),
+                vocabulary: Vocabulary::new(Alphabet::Bytes, Vec::new(), None),
+                events: Vec::new(),
+                config,
+            };
+            trainer.corpus.check();
+            while trainer.vocabulary.size() < size as usize {
+                let Some((left, right, _)) = trainer.corpus.best_pair(|_, _| true) else { break };
+                trainer.step(left, right);
+                trainer.corpus.check();
+            }
+        }
+
+        #[test]
+        fn a_model_file_replays_to_the_same_model(words in corpora(), threshold in 0.3..=1.0f64, size in 257..300u64) {
+            let config = TrainConfig { vocab_size: size, threshold, ..TrainConfig::default() };
+            let model = train(&counts(&words), config, &Progress::default()).unwrap();
+            let read = Model::from_bytes(&model.to_bytes()).unwrap();
+            prop_assert!(read == model);
+            prop_assert_eq!(read.to_bytes(), model.to_bytes());
+        }
     }
 }

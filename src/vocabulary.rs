@@ -73,7 +73,8 @@ impl Vocabulary {
             by_text: HashTable::new(),
             special_tokens,
             reserved,
-            max_token_length: max_token_length.map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
+            max_token_length: max_token_length
+                .map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
             alphabet,
         };
         for symbol in 0..size {
@@ -140,9 +141,7 @@ impl Vocabulary {
         let bytes = self.bytes(left).len() + self.bytes(right).len();
         self.length(left) + self.length(right) <= self.max_token_length
             && !self.reserved.iter().any(|special| {
-                special.len() == bytes
-                    && special.starts_with(self.bytes(left))
-                    && special.ends_with(self.bytes(right))
+                special.len() == bytes && special.starts_with(self.bytes(left)) && special.ends_with(self.bytes(right))
             })
     }
 

@@ -4,6 +4,7 @@ import json
 import pickle
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -205,78 +206,74 @@ def test_merged_files_are_the_sum(tmp_path: Path) -> None:
     assert WordCounts.load(tmp_path / "merged") == total + shards[0]
 
 
-def edit(path: Path, change: str) -> tuple[bytes, int | None]:
-    """A damaged copy of a counts file, and the line (from 1) where a reader can first know it."""
-    lines = path.read_bytes().split(b"\n")[:-1]
-    match change:
-        case "empty":
-            return b"", None
-        case "no footer":
-            return b"\n".join(lines[:-1]) + b"\n", None
-        case "cut in a line":
-            return b"\n".join(lines[:4]) + b"\n1", None
-        case "unsorted":
-            lines[2], lines[3] = lines[3], lines[2]
-            return b"\n".join(lines) + b"\n", 4
-        case "duplicate":
-            lines.insert(3, lines[2])
-            return b"\n".join(lines) + b"\n", 4
-        case "more after the footer":
-            return b"\n".join([*lines, lines[3]]) + b"\n", len(lines) + 1
-    replaced = {
-        "garbage": (3, b"\x00\x01garbage"),
-        "not UTF-8": (3, b"5\tab\xff"),
-        "no tab": (3, b"5"),
-        "zero": (3, b"0\tzz"),
-        "negative": (3, b"-5\tzz"),
-        "plus": (3, b"+5\tzz"),
-        "leading zero": (3, b"05\tzz"),
-        "fraction": (3, b"5.5\tzz"),
-        "giant": (3, b"9" * 400 + b"\tzz"),
-        "empty word": (3, b"5\t"),
-        "unknown escape": (3, b"5\ta\\x"),
-        "half an escape": (3, b"5\ta\\"),
-        "raw tab": (3, b"5\ta\tb"),
-        "raw carriage return": (3, b"5\ta\r"),
-        "empty line": (3, b""),
-        "no header": (0, lines[1]),
-        "another format": (0, lines[0].replace(b"pickytok-counts", b"pickytok-model")),
-        "a later version": (0, lines[0].replace(b'"version":1', b'"version":2').replace(b": 1,", b": 2,")),
-        "unknown pre-tokenizer": (0, lines[0].replace(b"none", b"nine")),
-        "unknown field": (0, lines[0].replace(b"{", b'{"extra":1,', 1)),
-        "deep nesting": (0, b"[" * 100_000),
-        "wrong number of words": (len(lines) - 1, lines[-1].replace(b'"words":6', b'"words":7')),
-        "wrong total": (len(lines) - 1, b'{"words":6,"total":1}'),
-        "garbage at the end": (len(lines) - 1, b"{words}"),
-    }
-    at, line = replaced[change]
-    lines[at] = line
-    return b"\n".join(lines) + b"\n", at + 1
+Lines = list[bytes]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "empty", "no footer", "cut in a line", "unsorted", "duplicate", "more after the footer", "garbage", "not UTF-8",
-        "no tab", "zero", "negative", "plus", "leading zero", "fraction", "giant", "empty word", "unknown escape",
-        "half an escape", "raw tab", "raw carriage return", "empty line", "no header", "another format",
-        "a later version", "unknown pre-tokenizer", "unknown field", "deep nesting", "wrong number of words",
-        "wrong total", "garbage at the end",
-    ],
-)  # fmt: skip
-def test_damaged_files_are_refused(change: str, tmp_path: Path) -> None:
+def put(at: int, line: bytes) -> Callable[[Lines], Lines]:
+    """Replaces the line with index `at`."""
+    return lambda lines: [line if i == at % len(lines) else old for i, old in enumerate(lines)]
+
+
+def put_header(**changes: object) -> Callable[[Lines], Lines]:
+    return lambda lines: [json.dumps(json.loads(lines[0]) | changes).encode(), *lines[1:]]
+
+
+# What happened to the file, and the line (from 1) where a reader can first know it. The footer is line 8.
+DAMAGE: dict[str, tuple[Callable[[Lines], Lines], int | None]] = {
+    "empty": (lambda _: [], 1),
+    "only a header": (lambda lines: lines[:1], None),
+    "no footer": (lambda lines: lines[:-1], None),
+    "only a footer": (lambda lines: lines[-1:], 1),
+    "cut in a line": (lambda lines: [*lines[:4], b"1"], None),
+    "unsorted": (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], 4),
+    "duplicate": (lambda lines: [*lines[:3], lines[2], *lines[3:]], 4),
+    "a word after the footer": (lambda lines: [*lines, lines[3]], 9),
+    "two footers": (lambda lines: [*lines, lines[-1]], 9),
+    "garbage": (put(3, b"\x00\x01garbage"), 4),
+    "not UTF-8": (put(3, b"5\tc\xff"), 4),
+    "no tab": (put(3, b"5"), 4),
+    "no count": (put(3, b"\tc"), 4),
+    "zero": (put(3, b"0\tc"), 4),
+    "negative": (put(3, b"-5\tc"), 4),
+    "plus": (put(3, b"+5\tc"), 4),
+    "leading zero": (put(3, b"05\tc"), 4),
+    "fraction": (put(3, b"5.5\tc"), 4),
+    "above 2^63 - 1": (put(3, b"9223372036854775808\tc"), 4),
+    "giant": (put(3, b"9" * 400 + b"\tc"), 4),
+    "empty word": (put(3, b"5\t"), 4),
+    "unknown escape": (put(3, b"5\tc\\x"), 4),
+    "half an escape": (put(3, b"5\tc\\"), 4),
+    "raw tab": (put(3, b"5\tc\tb"), 4),
+    "raw carriage return": (put(3, b"5\tc\r"), 4),
+    "empty line": (put(3, b""), 4),
+    "no header": (lambda lines: lines[1:], 1),
+    "another format": (put_header(format="pickytok-model"), 1),
+    "a later version": (put_header(version=2), 1),
+    "a version that is no number": (put_header(version="1"), 1),
+    "unknown pre-tokenizer": (put_header(pretokenizer="nine"), 1),
+    "broken pattern": (put_header(pretokenizer="regex:("), 1),
+    "unknown field": (put_header(extra=1), 1),
+    "deep nesting": (put(0, b"[" * 100_000), 1),
+    "wrong number of words": (put(-1, b'{"words":7,"total":21}'), 8),
+    "wrong total": (put(-1, b'{"words":6,"total":22}'), 8),
+    "garbage at the end": (put(-1, b"{words}"), 8),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_files_are_refused(damage: str, tmp_path: Path) -> None:
     words = {"a": 1, "b": 2, "bb": 3, "zzz": 4, "zzzz": 5, "é": 6}
     good, bad = tmp_path / "good.counts", tmp_path / "bad.counts"
     WordCounts.from_dict(words, pretokenizer="none").save(good)
-    data, line = edit(good, change)
-    assert data != good.read_bytes()
-    bad.write_bytes(data)
+    change, line = DAMAGE[damage]
+    bad.write_bytes(b"".join(row + b"\n" for row in change(good.read_bytes().split(b"\n")[:-1])))
+    assert bad.read_bytes() != good.read_bytes()
     for read in (lambda: WordCounts.load(bad), lambda: WordCounts.merge_files([good, bad], tmp_path / "out.counts")):
         with pytest.raises(ValueError, match="bad") as caught:
             read()
         assert str(bad) in str(caught.value)
         if line is not None:
-            assert f"line {line}" in str(caught.value) or f":{line}:" in str(caught.value)
+            assert f"line {line}" in str(caught.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.counts", "good.counts"]
 
 

@@ -2,18 +2,17 @@
 
 import sysconfig
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pickytok import Remove, Tokenizer, Trace, WordCounts
+from pickytok import Merge, Remove, Tokenizer, Trace, WordCounts
 from pickytok.cli import progress_bar
 from pickytok.inspection import removed_facts, summary
 
 THRESHOLDS = (1.0, 0.9)
-SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idle_test"}
+SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idle_test", "encodings"}
 HELD_OUT = 10
 """One file in so many is kept from training."""
 
@@ -35,11 +34,11 @@ def run(out: Path, vocab_size: int) -> None:
     console = Console(highlight=False)
     console.print(f"Python's standard library: {len(training)} files to train on, {len(held_out)} held out.\n")
     console.print(comparison(models, held_out))
-    console.print("Removed, and what took their place:")
+    console.print("\nTokens that had become junk, each removed by the merge that absorbed it:\n")
     console.print(removals(picky))
-    word = telling_word(picky, counts)
-    console.print(f"The life of {word.word!r}, event by event:")
-    console.print(Text(str(word)), "")
+    trace = telling_word(picky, counts)
+    console.print(f"\nThe life of the word {trace.word!r}, event by event:\n")
+    console.print(Text(f"{trace}\n"))
     for tok in models:
         path = out / f"python-t{tok.threshold}.json"
         tok.save(path)
@@ -75,20 +74,28 @@ def comparison(models: list[Tokenizer], held_out: list[str]) -> Table:
 
 
 def removals(tok: Tokenizer, limit: int = 10) -> Table:
-    """Some removed tokens that a reader will recognise, each with the token that absorbed it."""
-    table = Table("token", "IoS", "absorbed by")
-    for fact in readable(removed_facts(tok))[:limit]:
-        table.add_row(Text(fact["token"]), f"{fact['ios']:.3f}", Text(fact["absorbed_by"]))
+    """The most frequent removed tokens that a reader will recognise, each with the token that absorbed it."""
+    facts = sorted(removed_facts(tok), key=lambda fact: not is_readable(fact["token"]))
+    table = Table("token", "occurrences", "IoS", "absorbed by")
+    table.columns[1].justify = "right"
+    for fact in facts[:limit]:
+        table.add_row(Text(fact["token"]), f"{fact['frequency']:,}", f"{fact['ios']:.3f}", Text(fact["absorbed_by"]))
     return table
 
 
-def readable(facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Removals of pieces of words of at least four letters; all others come after them."""
-    return sorted(facts, key=lambda fact: not (len(fact["token"]) >= 4 and fact["token"].strip("Ġ").isalpha()))
+def is_readable(token: str) -> bool:
+    letters = token.removeprefix("Ġ")
+    return len(letters) >= 6 and letters.isascii() and letters.isalpha()
 
 
 def telling_word(tok: Tokenizer, counts: WordCounts, limit: int = 20_000) -> Trace:
-    """The most frequent word of letters that lost a token on its way to being one token."""
+    """The most frequent word that lost a token which later came back; failing that, one that lost a token."""
     words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit]
-    traces = [tok.trace(word) for word, _ in words if word.strip().isalpha()]
-    return min(traces, key=lambda trace: not any(isinstance(step.event, Remove) for step in trace.steps))
+    traces = (tok.trace(word) for word, _ in words if len(word) > 5 and word.strip().isalpha())
+    return max(traces, key=drama)
+
+
+def drama(trace: Trace) -> int:
+    events = [step.event for step in trace.steps]
+    lost = any(isinstance(event, Remove) for event in events)
+    return lost + any(isinstance(event, Merge) and event.restored for event in events if lost)

@@ -63,9 +63,8 @@ impl PostRemoval {
 
     /// Lowest rank first, then leftmost. A token lies at its first position, the others hold `NONE`.
     fn merge(&self, word: &mut [u32], progress: &Progress) -> Result<()> {
-        let after = |word: &[u32], at: usize| {
-            at + self.lengths.get(word[at] as usize).map_or(1, |&length| length as usize)
-        };
+        let after =
+            |word: &[u32], at: usize| at + self.lengths.get(word[at] as usize).map_or(1, |&length| length as usize);
         let candidate = |word: &[u32], at: usize| {
             let &right = word.get(after(word, at))?;
             let &(rank, _) = self.ranks.get(&key(word[at], right))?;

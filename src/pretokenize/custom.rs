@@ -62,7 +62,9 @@ impl Matcher {
         let mut from = 0;
         let mut done = 0;
         while let Some((start, end)) = self.find(text, from)? {
-            if start == end {
+            // `\K` can move a start before the last match or behind its own end.
+            let start = start.max(done);
+            if start >= end {
                 let Some(char) = text[end..].chars().next() else { break };
                 from = end + char.len_utf8();
                 continue;
@@ -172,6 +174,14 @@ mod tests {
         assert_eq!(words("a*", "bxaacé"), ["bx", "aa", "cé"]);
         assert_eq!(words(r"\b", "one two"), ["one two"]);
         assert_eq!(words("(?=é)", "aéé"), ["aéé"]);
+    }
+
+    #[test]
+    fn moved_starts_are_no_trouble() {
+        assert_eq!(words(r"a\Kb", "aab"), ["aa", "b"]);
+        assert_eq!(words(r"(?=ab\K)", "xabé"), ["xabé"]);
+        assert_eq!(words(r"(?=aé\K)a|é", "aéé"), ["aé", "é"]);
+        assert_eq!(words(r"b|(?<=\Kb)a", "xba"), ["x", "b", "a"]);
     }
 
     #[test]

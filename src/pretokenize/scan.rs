@@ -175,8 +175,8 @@ impl<'t> Scanner<'t> {
     /// `X?` takes the first character unless it is a letter. `U*` then takes all it can. If a lower-case letter
     /// follows, `W+` goes on from there. If not, `U*` gives back until `W+` can take one character: the last
     /// shared one, after which only upper case was given back, so the word ends behind it. If there is none, a
-    /// mark taken by `X?` can serve as `W+` itself, alone, since upper case follows it. Then the first pattern
-    /// has failed, and the second takes the upper case that `U*` found.
+    /// mark taken by `X?` can serve as `W+` itself, alone, since no character of `W` follows it. Without such a
+    /// mark the first pattern has failed, and the second takes the upper case that `U*` found.
     fn cased_end(self, start: usize, first: Char) -> Option<usize> {
         let from = if first.is(LETTER) { start } else { start + first.len };
         let mut end = from;
@@ -257,7 +257,7 @@ impl<'t> Scanner<'t> {
 
     /// The end of the run of letters that begins at `at`.
     fn letters_end(self, at: usize) -> usize {
-        self.run(self.skip(at, |chunk| leading_in(b'a', b'z', chunk | 0x20 * ONES)), LETTER)
+        self.run(self.skip(at, |chunk| leading_in(b'a', b'z', chunk | (0x20 * ONES))), LETTER)
     }
 
     /// The end of the run of characters of `set` that begins at `at`.

@@ -81,7 +81,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table of the process; built on first use, a few milliseconds.
+    /// The table of the process; built on first use, in about a millisecond.
     pub(super) fn get() -> &'static Self {
         static TABLE: OnceLock<Table> = OnceLock::new();
         TABLE.get_or_init(Self::build)

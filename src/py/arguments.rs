@@ -23,10 +23,8 @@ pub(super) fn paths(argument: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
 
 /// A whole number within limits.
 pub(super) fn number(name: &str, value: &Bound<'_, PyAny>, least: u64, most: u64) -> PyResult<u64> {
-    if value.extract::<f64>().is_err() || value.is_instance_of::<pyo3::types::PyFloat>() {
-        if !value.is_instance_of::<PyInt>() {
-            return Err(wrong_type(name, "an integer", value));
-        }
+    if !value.hasattr("__index__")? {
+        return Err(wrong_type(name, "an integer", value));
     }
     match value.extract::<u64>() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
@@ -131,11 +129,7 @@ pub(super) struct Keywords<'py> {
 }
 
 impl<'py> Keywords<'py> {
-    pub(super) fn new(
-        function: &'static str,
-        given: Option<&Bound<'py, PyDict>>,
-        known: &[&[&str]],
-    ) -> PyResult<Self> {
+    pub(super) fn new(function: &'static str, given: Option<&Bound<'py, PyDict>>, known: &[&[&str]]) -> PyResult<Self> {
         for name in given.iter().flat_map(|given| given.keys()) {
             let name: String = name.extract()?;
             if !known.iter().any(|names| names.contains(&name.as_str())) {
@@ -172,7 +166,9 @@ impl<'py> Keywords<'py> {
             return Err(expected());
         }
         let strings: PyResult<Vec<String>> = value.try_iter()?.map(|string| string?.extract()).collect();
-        strings.map(Some).map_err(|error| if error.is_instance_of::<PyValueError>(value.py()) { error } else { expected() })
+        strings
+            .map(Some)
+            .map_err(|error| if error.is_instance_of::<PyValueError>(value.py()) { error } else { expected() })
     }
 
     /// Whether the preset of the paper is asked for.

@@ -119,7 +119,7 @@ impl PyWordCounts {
     /// Reads a file that `save` wrote.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        LongCall::new(None).run(py, |_| WordCounts::load(&path)).map(Self)
+        LongCall::new(None).run(py, |progress| WordCounts::load(&path, progress)).map(Self)
     }
 
     /// Adds up count files into one, a word at a time: memory does not grow with their size.
@@ -131,7 +131,7 @@ impl PyWordCounts {
 
     /// Writes a sorted, readable file; atomic.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        LongCall::new(None).run(py, |_| self.0.save(&path))
+        LongCall::new(None).run(py, |progress| self.0.save(&path, progress))
     }
 
     /// The name of the pre-tokenizer that made the words.

@@ -17,20 +17,12 @@ use crate::file::write_atomically;
 use crate::inference::Mode;
 use crate::model::{Event, Model};
 use crate::progress::Progress;
-use crate::tokenizer::{AllowedSpecial, Batch, EncodeOptions, Tokenizer};
+use crate::tokenizer::{AllowedSpecial, Batch, EncodeOptions, Offset, Tokenizer};
 use crate::trainer::train;
 use crate::vocabulary::{Made, Symbol};
 
-const TRAIN_KEYWORDS: &[&str] = &[
-    "vocab_size",
-    "threshold",
-    "unit",
-    "preset",
-    "coverage",
-    "special_tokens",
-    "min_frequency",
-    "max_token_length",
-];
+const TRAIN_KEYWORDS: &[&str] =
+    &["vocab_size", "threshold", "unit", "preset", "coverage", "special_tokens", "min_frequency", "max_token_length"];
 const COUNTED_KEYWORDS: &[&str] = &["pretokenizer", "progress"];
 
 /// Less input than this is encoded on the calling thread: it takes no longer than a tick.
@@ -51,7 +43,8 @@ impl PyTokenizer {
         let allowed_special = match allowed.cast::<PyString>() {
             Ok(all) if all.to_cow()? == "all" => self.0.allow_special(None)?,
             Ok(other) => {
-                let message = format!("allowed_special must be a set of special tokens or \"all\", got {}", other.repr()?);
+                let message =
+                    format!("allowed_special must be a set of special tokens or \"all\", got {}", other.repr()?);
                 return Err(PyValueError::new_err(message));
             }
             Err(_) => {
@@ -326,7 +319,7 @@ impl PyTokenizer {
         text: &str,
         allowed_special: Option<&Bound<'_, PyAny>>,
         mode: &str,
-    ) -> PyResult<(Vec<u32>, Vec<(usize, usize)>)> {
+    ) -> PyResult<(Vec<u32>, Vec<Offset>)> {
         let options = self.options(allowed_special, mode)?;
         Self::run(py, text.len(), None, |progress| self.0.encode_with_offsets(text, &options, progress))
     }
