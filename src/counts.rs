@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::model::MAX_COUNT;
 use crate::pretokenize::{PreTokenizer, Splitter, unicode_version};
 use crate::progress::{Progress, Stage};
+use crate::short_word::ShortWord;
 use crate::source::{Errors, Source};
 
 /// Words with their counts, sorted by the words' bytes.
@@ -78,22 +79,20 @@ impl WordCounts {
     pub fn from_counters(pretokenizer: &PreTokenizer, counters: Vec<Counter>) -> Result<Self> {
         let mut all = Words::default();
         for Counter { words, .. } in counters {
-            if all.table.is_empty() {
+            if all.is_empty() {
                 all = words;
             } else {
-                words.table.iter().for_each(|entry| all.add(words.word(entry), entry.count));
+                all.add_all(&words);
             }
         }
-        let mut words: Vec<&Counted> = all.table.iter().collect();
-        words.sort_unstable_by(|a, b| all.word(a).cmp(all.word(b)));
         let mut result = Self::empty(pretokenizer.clone(), unicode_version().to_owned());
-        let mut word = String::new();
-        for entry in words {
-            word.clear();
-            word.push_str(pretokenizer.prefix());
-            word.push_str(all.word(entry));
-            result.push(&word, entry.count)?;
-        }
+        let mut marked = pretokenizer.prefix().to_owned();
+        let mark = marked.len();
+        all.in_order(|bytes, n| {
+            marked.truncate(mark);
+            marked.push_str(str::from_utf8(bytes).expect("words are cut from text"));
+            result.push(&marked, n)
+        })?;
         Ok(result)
     }
 
@@ -225,29 +224,12 @@ pub(crate) fn run<T: Send>(threads: usize, work: impl Fn() -> Result<T> + Sync) 
     if interrupted { Err(Error::Interrupted) } else { Ok(values) }
 }
 
-/// A word in a `Counter`.
-#[derive(Debug)]
-struct Counted {
-    start: usize,
-    length: usize,
-    hash: u64,
-    count: u64,
-}
-
-/// Counts words on one thread: a table of words whose bytes lie end to end in one buffer.
+/// Counts words on one thread.
 #[derive(Debug)]
 pub struct Counter {
     splitter: Splitter,
     words: Words,
 }
-
-#[derive(Debug, Default)]
-struct Words {
-    table: HashTable<Counted>,
-    text: String,
-}
-
-const HASHER: FixedState = FixedState::with_seed(0);
 
 impl Counter {
     pub fn new(pretokenizer: &PreTokenizer) -> Self {
@@ -257,24 +239,138 @@ impl Counter {
     /// Counts the words of one document.
     pub fn count(&mut self, document: &str) -> Result<()> {
         let Self { splitter, words } = self;
-        splitter.split(document, |word| words.add(word, 1))
+        splitter.split(document, |word| words.add(word.as_bytes(), 1))
     }
 }
 
+/// Words with their counts, in no order.
+#[derive(Debug, Default)]
+struct Words {
+    short: ShortWords,
+    long: LongWords,
+}
+
+/// Words of at most 15 bytes: a table with open addressing, at most half full, whose keys lie in place.
+#[derive(Debug, Default)]
+struct ShortWords {
+    table: Vec<(ShortWord, u64)>,
+    len: usize,
+}
+
+/// The others: their bytes lie end to end in one buffer.
+#[derive(Debug, Default)]
+struct LongWords {
+    table: HashTable<LongWord>,
+    text: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct LongWord {
+    start: usize,
+    length: usize,
+    hash: u64,
+    count: u64,
+}
+
 impl Words {
-    fn word(&self, entry: &Counted) -> &str {
-        &self.text[entry.start..entry.start + entry.length]
+    #[inline]
+    fn add(&mut self, word: &[u8], n: u64) {
+        match ShortWord::new(word) {
+            Some(short) => self.short.add(short, n),
+            None => self.long.add(word, n),
+        }
     }
 
-    fn add(&mut self, word: &str, n: u64) {
+    fn is_empty(&self) -> bool {
+        self.short.len == 0 && self.long.table.is_empty()
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        other.short.iter().for_each(|(word, n)| self.short.add(word, n));
+        other.long.table.iter().for_each(|word| self.long.add(other.long.bytes(word), word.count));
+    }
+
+    /// Calls `each` for every word in the order of their bytes.
+    fn in_order(&self, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
+        // A short word that begins a long one comes before it, as its length is below that of no word.
+        let mut words: Vec<(u128, &[u8], u64)> =
+            self.short.iter().map(|(word, n)| (word.order(), &[][..], n)).collect();
+        words.extend(self.long.table.iter().map(|word| {
+            let bytes = self.long.bytes(word);
+            let start = ShortWord::new(&bytes[..15]).map_or(0, ShortWord::order);
+            (start | 0xFF, bytes, word.count)
+        }));
+        words.sort_unstable();
+        for (order, long, n) in words {
+            if long.is_empty() {
+                let bytes = order.to_be_bytes();
+                each(&bytes[..bytes[15] as usize], n)?;
+            } else {
+                each(long, n)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ShortWords {
+    #[inline]
+    fn add(&mut self, word: ShortWord, n: u64) {
+        if 2 * self.len >= self.table.len() {
+            self.grow();
+        }
+        let place = self.place(word);
+        let (held, count) = &mut self.table[place];
+        self.len += usize::from(held.is_none());
+        *held = word;
+        *count += n;
+    }
+
+    /// Where a word is, or where it belongs.
+    #[inline]
+    fn place(&self, word: ShortWord) -> usize {
+        let mask = self.table.len() - 1;
+        let mut place = word.hash() as usize & mask;
+        loop {
+            let held = self.table[place].0;
+            if held == word || held.is_none() {
+                return place;
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (2 * self.table.len()).max(1 << 12);
+        let old = std::mem::replace(&mut self.table, vec![(ShortWord::NONE, 0); size]);
+        for (word, n) in old.into_iter().filter(|(word, _)| !word.is_none()) {
+            let place = self.place(word);
+            self.table[place] = (word, n);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (ShortWord, u64)> {
+        self.table.iter().copied().filter(|(word, _)| !word.is_none())
+    }
+}
+
+const HASHER: FixedState = FixedState::with_seed(0);
+
+impl LongWords {
+    fn bytes(&self, word: &LongWord) -> &[u8] {
+        &self.text[word.start..word.start + word.length]
+    }
+
+    fn add(&mut self, word: &[u8], n: u64) {
         let Self { table, text } = self;
         let hash = HASHER.hash_one(word);
-        let same = |entry: &Counted| entry.hash == hash && text[entry.start..entry.start + entry.length] == *word;
-        match table.entry(hash, same, |entry| entry.hash) {
+        let same = |other: &LongWord| other.hash == hash && text[other.start..other.start + other.length] == *word;
+        match table.entry(hash, same, |other| other.hash) {
             Entry::Occupied(mut entry) => entry.get_mut().count += n,
             Entry::Vacant(entry) => {
-                entry.insert(Counted { start: text.len(), length: word.len(), hash, count: n });
-                text.push_str(word);
+                entry.insert(LongWord { start: text.len(), length: word.len(), hash, count: n });
+                text.extend_from_slice(word);
             }
         }
     }

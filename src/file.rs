@@ -1,8 +1,10 @@
 //! Writing a file so that nobody ever sees half of it.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Error, Result};
 
@@ -24,9 +26,11 @@ fn temporary_beside(path: &Path) -> Result<PathBuf> {
     let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
         return Err(Error::io(path)(io::Error::from(io::ErrorKind::IsADirectory)));
     };
-    let mut temporary = std::ffi::OsString::from(".");
+    // Two threads that save to one path must not share a temporary file.
+    static SAVES: AtomicU64 = AtomicU64::new(0);
+    let mut temporary = OsString::from(".");
     temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
+    temporary.push(format!(".{}.{}.tmp", std::process::id(), SAVES.fetch_add(1, Relaxed)));
     Ok(path.with_file_name(temporary))
 }
 

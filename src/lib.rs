@@ -28,6 +28,7 @@ pub mod pretokenize;
 pub mod progress;
 #[cfg(feature = "python")]
 mod py;
+mod short_word;
 pub mod source;
 pub mod tokenizer;
 pub mod trainer;

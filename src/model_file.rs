@@ -246,6 +246,14 @@ fn read_alphabet(unit: Unit, chars: Option<Vec<char>>) -> Result<Alphabet> {
     }
 }
 
+/// A token as an error message quotes it: a hostile file may hold very long ones.
+fn quote(token: &str) -> String {
+    match token.char_indices().nth(60) {
+        Some((end, _)) => format!("{:?}...", &token[..end]),
+        None => format!("{token:?}"),
+    }
+}
+
 /// Replays events on the vocabulary and refuses those that training cannot have recorded.
 struct Replay {
     config: TrainConfig,
@@ -263,7 +271,8 @@ impl Replay {
         }
         let (left, right) = (self.live(left)?, self.live(right)?);
         if !self.vocabulary.may_merge(left, right) {
-            return Err(format!("makes {:?}, too long or a special token", self.spell(&[left, right])));
+            let made = self.vocabulary.printable(left) + &self.vocabulary.printable(right);
+            return Err(format!("makes {}, too long or a special token", quote(&made)));
         }
         if count == 0 || count > MAX_COUNT {
             return Err(format!("count {count} is not between 1 and {MAX_COUNT}"));
@@ -276,17 +285,17 @@ impl Replay {
     fn remove(&mut self, token: &str, parts: &[Text<'_>], absorbed: u64, frequency: u64) -> Checked<Event> {
         let symbol = self.live(token)?;
         if self.vocabulary.is_alphabet(symbol) {
-            return Err(format!("removes {token:?}, a token of the alphabet"));
+            return Err(format!("removes {}, a token of the alphabet", quote(token)));
         }
         let Some(step) = &mut self.step else {
-            return Err(format!("removes {token:?} before any merge"));
+            return Err(format!("removes {} before any merge", quote(token)));
         };
         let due = match step.removed {
             None => symbol == step.left || symbol == step.right,
             Some(removed) => removed == step.left && symbol == step.right && symbol != removed,
         };
         if !due {
-            return Err(format!("removes {token:?}, which the merge before it does not allow"));
+            return Err(format!("removes {}, which the merge before it does not allow", quote(token)));
         }
         let consumed = if step.left == step.right { 2 * step.count } else { step.count };
         if absorbed != consumed || frequency < absorbed || frequency > MAX_COUNT {
@@ -301,8 +310,9 @@ impl Replay {
         let matches = expected.len() == parts.len()
             && expected.iter().zip(parts).all(|(&part, text)| self.find(&text.0) == Some(part));
         if !matches {
-            let expected: Vec<String> = expected.iter().map(|&part| self.vocabulary.printable(part)).collect();
-            return Err(format!("splits {token:?} wrongly: its parts are {expected:?}"));
+            let parts: Vec<String> = expected.iter().map(|&part| quote(&self.vocabulary.printable(part))).collect();
+            let parts = parts.join(", ");
+            return Err(format!("splits {} wrongly: its parts are {parts}", quote(token)));
         }
         Ok(Event::Remove { token: symbol, parts: expected.into(), absorbed, frequency })
     }
@@ -310,17 +320,13 @@ impl Replay {
     fn live(&mut self, token: &str) -> Checked<Symbol> {
         match self.find(token) {
             Some(symbol) if self.vocabulary.is_live(symbol) => Ok(symbol),
-            Some(_) => Err(format!("names {token:?}, which is removed at that time")),
-            None => Err(format!("names {token:?}, which does not exist at that time")),
+            Some(_) => Err(format!("names {}, which is removed at that time", quote(token))),
+            None => Err(format!("names {}, which does not exist at that time", quote(token))),
         }
     }
 
     fn find(&mut self, token: &str) -> Option<Symbol> {
         let known = self.vocabulary.alphabet().unprintable(token, &mut self.scratch);
         known.then(|| self.vocabulary.find(&self.scratch)).flatten()
-    }
-
-    fn spell(&self, symbols: &[Symbol]) -> String {
-        symbols.iter().map(|&symbol| self.vocabulary.printable(symbol)).collect()
     }
 }

@@ -139,7 +139,7 @@ def test_hard_names_survive(tmp_path: Path) -> None:
         unit="char",
         pretokenizer='regex:"\\w+\\\\"|[\té▁]',
         coverage=1.0,
-        special_tokens=['"', "\\n\n", "\u2028\u2029", "🙂🙂"],
+        special_tokens=['""', "\\n\n", "\u2028\u2029", "🙂🙂"],
     )
     saved(tok, tmp_path)
     loaded = Tokenizer.load(tmp_path / "model.json")
@@ -169,15 +169,18 @@ def test_equality_hash_pickle_repr(tiny: Tokenizer, tiny_char: Tokenizer) -> Non
         assert str(tok.vocab_size) in repr(tok)
 
 
-# Damage: what was done, and a word of the place that the message must name
+# Damage: what was done, and the place that the message must name: a field, an event, or (for what is not even of the
+# right type) a line and a column.
+LINE = r"|line \d+ column \d+"
 
 
 def put(field: str, value: object) -> tuple[Callable[[File], object], str]:
-    return lambda file: file.update({field: value}), field
+    place = {"special_tokens": "special.token", "pretokenizer": "pre-?tokenizer"}.get(field, field)
+    return lambda file: file.update({field: value}), place + LINE
 
 
 def put_event(i: int, *event: object) -> tuple[Callable[[File], object], str]:
-    return lambda file: file["events"].__setitem__(i, list(event)), rf"event {i}\b"
+    return lambda file: file["events"].__setitem__(i, list(event)), rf"event {i}\b" + LINE
 
 
 def drop_event(i: int, place: str) -> tuple[Callable[[File], object], str]:
@@ -222,7 +225,7 @@ DAMAGE: dict[str, tuple[Callable[[File], object], str]] = {
     "events that are no list": put("events", {}),
     "no events": put("events", None),
     "unknown field": put("comment", "hello"),
-    "an event that is no list": (lambda file: file["events"].__setitem__(1, "+"), r"event 1\b"),
+    "an event that is no list": (lambda file: file["events"].__setitem__(1, "+"), LINE[1:]),
     "an empty event": put_event(1),
     "an unknown kind of event": put_event(1, "*", "ab", "c", 9),
     "a merge with too little": put_event(1, "+", "ab", "c"),
@@ -238,6 +241,7 @@ DAMAGE: dict[str, tuple[Callable[[File], object], str]] = {
     "a negative count": put_event(1, "+", "ab", "c", -9),
     "a count that is no integer": put_event(1, "+", "ab", "c", 9.5),
     "a giant count": put_event(1, "+", "ab", "c", 10**40),
+    # A pair is gone once merged: it comes back only after an event that makes one of its two tokens again.
     "a merge twice": insert_event(1, "+", "a", "b", 16),
     "a merge twice, later": insert_event(2, "+", "ab", "c", 9),
     "a removal twice": insert_event(5, "-", "Ġab", ["Ġ", "ab"], 3, 3),
@@ -269,7 +273,7 @@ DAMAGE: dict[str, tuple[Callable[[File], object], str]] = {
     "all backwards": (lambda file: file["events"].reverse(), r"event \d"),
     "deep nesting in an event": (
         lambda file: file["events"].__setitem__(1, json.loads("[" * 90 + "]" * 90)),
-        r"event 1\b",
+        LINE[1:],
     ),
 }
 for missing in FIELDS:
@@ -289,7 +293,7 @@ def test_damaged_files_are_refused(damage: str, tiny: Tokenizer, tmp_path: Path)
 CHAR_DAMAGE: dict[str, tuple[Callable[[File], object], str]] = {
     # tiny_char: 0 +a b, 1 +▁ ab, 2 -ab, 3 +▁ab c, ...
     "no alphabet": put("alphabet", None),
-    "an empty alphabet": put("alphabet", []),
+    "an empty alphabet": (lambda file: file.update(alphabet=[]), "alphabet|event 0"),
     "an alphabet out of order": put("alphabet", ["b", "a", "c", "é", "▁"]),
     "an alphabet with a duplicate": put("alphabet", ["a", "a", "b", "c", "é", "▁"]),
     "an alphabet of strings": put("alphabet", ["a", "b", "cé", "▁"]),

@@ -221,19 +221,23 @@ def test_bad_paths(tmp_path: Path, write: Write) -> None:
         WordCounts.from_files([good], errors="ignore")  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser can read everything")
 def test_unreadable_path(write: Write) -> None:
     path = write("secret.txt", "text")
     path.chmod(0)
-    with pytest.raises(PermissionError, match=r"secret\.txt"):
-        WordCounts.from_files([path])
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)  # The superuser can read everything, so the test must be somebody else.
+    try:
+        with pytest.raises(PermissionError, match=r"secret\.txt"):
+            WordCounts.from_files([path])
+    finally:
+        os.seteuid(user)
 
 
 def test_path_with_spaces_and_letters(write: Write) -> None:
     assert documents(write("ä b 中.txt", "text")) == ["text"]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("name", ["pipe", "pipe.jsonl"])
 def test_named_pipe(tmp_path: Path, name: str) -> None:
     pipe = tmp_path / name
@@ -249,8 +253,6 @@ def test_named_pipe(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("path", ["-", "/dev/stdin"])
 def test_standard_input(path: str) -> None:
-    if path != "-" and not Path(path).exists():
-        pytest.skip(f"no {path}")
     program = f"from pickytok import WordCounts; print(dict(WordCounts.from_files([{path!r}]).items()))"
     text = "some words " * 300_000
     run = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, check=True)

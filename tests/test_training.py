@@ -102,9 +102,9 @@ def test_events_are_enough_to_retell_the_training(picky_tokenizer: Tokenizer) ->
 
 
 def test_special_tokens_in_printable_form() -> None:
-    words = {"é a": 5}
+    words = {"é": 5, " a": 5, "é a": 1}
     free = Tokenizer.train_from_counts(words, vocab_size=300, threshold=1.0, pretokenizer="none")
-    assert "Ã©" in free.vocab
+    assert {"Ã©", "Ġa"} <= {*free.vocab}
     kept = Tokenizer.train_from_counts(
         words, vocab_size=300, threshold=1.0, pretokenizer="none", special_tokens=["Ã©", "Ġa"]
     )
@@ -139,7 +139,7 @@ def test_a_pair_above_2_to_the_33_comes_first() -> None:
 
 
 def test_counts_up_to_the_limit() -> None:
-    words = {"aaaa": 2**60, "b": 2**62, "c": 2**61}
+    words = {"aaaa": 2**60, "b": 2**61, "c": 2**60}
     tok = Tokenizer.train_from_counts(words, vocab_size=300, threshold=0.5, pretokenizer="none")
     assert tok.events == oracle.train(words, vocab_size=300, threshold=0.5).events
     merge, second, *_ = tok.events

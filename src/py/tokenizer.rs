@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use super::LongCall;
 use super::arguments::{Keywords, callback, ids, texts, threads, wrong_type};
 use super::counts::{CORPUS_KEYWORDS, PyWordCounts, count_dict, count_files, count_iterator};
-use crate::alphabet::Alphabet;
+use crate::alphabet::{Alphabet, Unit};
 use crate::error::Error;
 use crate::file::write_atomically;
 use crate::inference::Mode;
@@ -535,6 +535,9 @@ impl PyTokenizer {
         let (config, options) = (keywords.train_config()?, keywords.corpus_options()?);
         // Counting may take long; what is wrong with the rest is told before.
         let config = config.check(&options.pretokenizer()?)?;
+        if config.unit == Unit::Byte {
+            config.check_alphabet(&Alphabet::Bytes)?;
+        }
         let call = LongCall::new(options.progress.as_ref().map(|progress| progress.clone_ref(py)));
         let counts = count(&call, &options)?;
         let model = call.run(py, |progress| train(&counts, config, progress))?;
