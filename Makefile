@@ -10,6 +10,8 @@ BENCH  ?=
 # A virtual environment and a conda environment at once would be an error to maturin.
 unexport CONDA_PREFIX
 export VIRTUAL_ENV := $(abspath $(VENV))
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 CORE := Cargo.toml pyproject.toml $(wildcard Cargo.lock) $(shell find src -name '*.rs')
 
@@ -31,11 +33,11 @@ dev: $(VENV)/.built
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
+	$(BIN)/python -m pip install 'maturin>=1.9.4,<2'
 	touch $@
 
 $(VENV)/.built: $(VENV)/.created $(CORE)
-	$(BIN)/maturin develop --quiet --release --extras dev
+	$(BIN)/maturin develop --release --extras dev
 	touch $@
 
 fmt: dev
@@ -48,7 +50,7 @@ lint: dev
 	$(BIN)/ruff check
 	cargo fmt --check
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest pickytok
+	$(BIN)/python -m mypy.stubtest pickytok._core
 	cargo clippy --quiet --all-targets -- -D warnings
 	cargo clippy --quiet --all-targets --no-default-features -- -D warnings
 
@@ -71,7 +73,7 @@ fuzz: dev
 	PICKYTOK_FUZZ=$(N) $(BIN)/pytest --timeout 0 -s tests/test_properties.py
 
 $(VENV)/.bench: $(VENV)/.built
-	$(BIN)/maturin develop --quiet --release --extras dev,bench
+	$(BIN)/maturin develop --release --extras dev,bench
 	touch $@
 
 bench: $(VENV)/.bench
@@ -81,7 +83,7 @@ wheel: $(VENV)/.created
 	rm -rf dist target/wheel-test
 	$(BIN)/maturin build --quiet --release --sdist --out dist
 	$(PYTHON) -m venv target/wheel-test
-	target/wheel-test/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	target/wheel-test/bin/python -m pip install dist/*.whl
 	target/wheel-test/bin/pickytok --version
 	target/wheel-test/bin/pickytok demo --vocab-size 1024 --out target/wheel-test/demo
 

@@ -4,8 +4,10 @@ use std::fmt;
 
 use rustc_hash::FxHashMap;
 
+use crate::corpus::too_long;
 use crate::counts::WordCounts;
 use crate::error::{Error, Result};
+use crate::model::MAX_COUNT;
 
 /// The mark that the `whitespace` pre-tokenizer puts before every word.
 pub const WORD_MARK: char = '▁';
@@ -118,9 +120,8 @@ impl Alphabet {
         let mut total: u64 = 0;
         for (word, n) in counts.iter() {
             for c in word.chars() {
-                // The caller has checked that the weighted length of the corpus fits.
+                total = total.checked_add(n).filter(|&total| total <= MAX_COUNT).ok_or_else(too_long)?;
                 *frequency.entry(c).or_default() += n;
-                total += n;
             }
         }
         let mut by_count: Vec<(char, u64)> = frequency.into_iter().collect();

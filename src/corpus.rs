@@ -445,7 +445,7 @@ fn queue_rise(pair: &mut Pair, queue: &mut OctonaryHeap<Candidate>) {
     }
 }
 
-fn too_long() -> Error {
+pub(crate) fn too_long() -> Error {
     Error::value(format!("all words together, weighted by their counts, are longer than {MAX_COUNT} units"))
 }
 

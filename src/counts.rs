@@ -12,6 +12,7 @@ use hashbrown::hash_table::Entry;
 
 use crate::error::{Error, Result};
 use crate::model::MAX_COUNT;
+use crate::prefetch::prefetch;
 use crate::pretokenize::{PreTokenizer, Splitter, unicode_version};
 use crate::progress::{Progress, Stage};
 use crate::short_word::ShortWord;
@@ -43,7 +44,7 @@ impl WordCounts {
         threads: usize,
         progress: &Progress,
     ) -> Result<Self> {
-        let source = Source::open(files, pretokenizer, lines, errors)?;
+        let source = Source::open(files, pretokenizer, lines, errors, progress)?;
         progress.begin(Stage::Count, source.total_bytes());
         let source = Mutex::new(source);
         let count = || -> Result<Counter> {
@@ -239,7 +240,12 @@ impl Counter {
     /// Counts the words of one document.
     pub fn count(&mut self, document: &str) -> Result<()> {
         let Self { splitter, words } = self;
-        splitter.split(document, |word| words.add(word.as_bytes(), 1))
+        splitter.split_keyed(document, |word, key| match key {
+            Some(short) => words.short.count(short),
+            None => words.long.add(word, 1),
+        })?;
+        words.short.flush();
+        Ok(())
     }
 }
 
@@ -255,7 +261,13 @@ struct Words {
 struct ShortWords {
     table: Vec<(ShortWord, u64)>,
     len: usize,
+    /// Words that wait for their cache lines.
+    waiting: [ShortWord; WAITING],
+    waiting_len: usize,
 }
+
+/// So many words are collected before the first is looked up. Their places are fetched meanwhile.
+const WAITING: usize = 16;
 
 /// The others: their bytes lie end to end in one buffer.
 #[derive(Debug, Default)]
@@ -273,14 +285,6 @@ struct LongWord {
 }
 
 impl Words {
-    #[inline]
-    fn add(&mut self, word: &[u8], n: u64) {
-        match ShortWord::new(word) {
-            Some(short) => self.short.add(short, n),
-            None => self.long.add(word, n),
-        }
-    }
-
     fn is_empty(&self) -> bool {
         self.short.len == 0 && self.long.table.is_empty()
     }
@@ -314,6 +318,24 @@ impl Words {
 }
 
 impl ShortWords {
+    #[inline]
+    fn count(&mut self, word: ShortWord) {
+        if let Some(mask) = self.table.len().checked_sub(1) {
+            prefetch(&self.table[word.hash() as usize & mask]);
+        }
+        self.waiting[self.waiting_len] = word;
+        self.waiting_len += 1;
+        if self.waiting_len == WAITING {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        for index in 0..std::mem::take(&mut self.waiting_len) {
+            self.add(self.waiting[index], 1);
+        }
+    }
+
     #[inline]
     fn add(&mut self, word: ShortWord, n: u64) {
         if 2 * self.len >= self.table.len() {

@@ -283,6 +283,8 @@ fn unescape(word: &str) -> std::result::Result<String, String> {
     let mut chars = word.chars();
     while let Some(c) = chars.next() {
         result.push(match c {
+            // Written only as escapes: a line end of another system must not become part of a word.
+            '\t' | '\r' => return Err(format!("{c:?} stands unescaped in a word")),
             '\\' => match chars.next() {
                 Some('\\') => '\\',
                 Some('t') => '\t',

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::{Event, Model};
 use crate::progress::Progress;
 
@@ -51,6 +51,9 @@ pub(crate) struct Replayer {
     later: Vec<Vec<u32>>,
     lengths: Vec<u32>,
 }
+
+/// Positions in a word are `u32`, and one value means none.
+pub(crate) const MAX_WORD: usize = NONE as usize - 1;
 
 /// Buffers of one thread.
 #[derive(Debug, Default)]
@@ -174,9 +177,6 @@ impl Replayer {
     fn queue(&self, scratch: &mut Scratch, progress: &Progress) -> Result<()> {
         let Scratch { symbols, previous, queue, .. } = scratch;
         let end = symbols.len();
-        if end >= NONE as usize {
-            return Err(Error::value(format!("a word of {end} symbols is too long: the limit is {NONE}")));
-        }
         previous.clear();
         previous.extend((0..end as u32).map(|at| at.wrapping_sub(1)));
         queue.clear();

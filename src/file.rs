@@ -10,15 +10,17 @@ use crate::error::{Error, Result};
 
 /// Writes beside the target, then renames: a failed or killed save leaves the old file whole.
 ///
-/// A pipe or a device (`/dev/stdout`) cannot be replaced, so it is written to directly.
+/// A pipe or a device (`/dev/stdout`) cannot be replaced, so it is written to directly. Of a link, what it leads to is
+/// replaced.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let special = fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir());
     if special {
         return write_to(path, path, write);
     }
-    let temporary = temporary_beside(path)?;
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let temporary = temporary_beside(&target)?;
     write_to(&temporary, path, write)
-        .and_then(|()| fs::rename(&temporary, path).map_err(Error::io(path)))
+        .and_then(|()| fs::rename(&temporary, &target).map_err(Error::io(path)))
         .inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 

@@ -24,6 +24,8 @@ pub mod file;
 pub mod inference;
 pub mod model;
 mod model_file;
+mod pipe;
+mod prefetch;
 pub mod pretokenize;
 pub mod progress;
 #[cfg(feature = "python")]

@@ -3,6 +3,8 @@
 //! The map between internal symbols (creation order, removed ones included) and public ids (dense over live tokens:
 //! special tokens, alphabet, then creation order) lives here and nowhere else.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::alphabet::{Alphabet, UNKNOWN, Unit};
 use crate::error::{Error, Result};
 use crate::pretokenize::PreTokenizer;
@@ -75,11 +77,12 @@ impl TrainConfig {
                 }
             }
         }
+        let mut seen = FxHashSet::default();
         for (index, token) in self.special_tokens.iter().enumerate() {
             if token.is_empty() {
                 return Err(Error::value(format!("special token {index} is empty")));
             }
-            if self.special_tokens[..index].contains(token) {
+            if !seen.insert(token) {
                 return Err(Error::value(format!("special token {token:?} is given twice")));
             }
         }
@@ -166,6 +169,7 @@ pub struct Model {
     ids: Vec<u32>,
     /// Symbol of each public id after the special tokens.
     symbols: Vec<Symbol>,
+    special_ids: FxHashMap<String, u32>,
 }
 
 const NO_ID: u32 = u32::MAX;
@@ -201,7 +205,8 @@ impl Model {
                 ids.push(NO_ID);
             }
         }
-        Self { config, pretokenizer, unicode, stop, events, vocabulary, ids, symbols }
+        let special_ids = (0..).zip(&config.special_tokens).map(|(id, token)| (token.clone(), id)).collect();
+        Self { config, pretokenizer, unicode, stop, events, vocabulary, ids, symbols, special_ids }
     }
 
     pub fn config(&self) -> &TrainConfig {
@@ -249,8 +254,9 @@ impl Model {
         self.symbols.get(index).copied()
     }
 
-    pub(crate) fn unknown_id(&self) -> Option<u32> {
-        self.config.special_tokens.iter().position(|token| token == UNKNOWN).map(|id| id as u32)
+    /// The id of a special token.
+    pub(crate) fn special_id(&self, token: &str) -> Option<u32> {
+        self.special_ids.get(token).copied()
     }
 
     /// The bytes that an id decodes to.
@@ -271,8 +277,8 @@ impl Model {
 
     /// The id of a token in printable form.
     pub fn find(&self, token: &str) -> Option<u32> {
-        if let Some(id) = self.config.special_tokens.iter().position(|special| special == token) {
-            return Some(id as u32);
+        if let Some(id) = self.special_id(token) {
+            return Some(id);
         }
         let mut bytes = Vec::new();
         if !self.vocabulary.alphabet().unprintable(token, &mut bytes) {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
 
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
@@ -116,13 +117,23 @@ struct ModelFile<'a> {
     threshold: f64,
     vocab_size: u64,
     min_frequency: u64,
+    #[serde(deserialize_with = "present")]
     max_token_length: Option<u64>,
+    #[serde(deserialize_with = "present")]
     coverage: Option<f64>,
     stop: String,
     special_tokens: Vec<String>,
+    #[serde(deserialize_with = "present")]
     alphabet: Option<Vec<char>>,
     #[serde(borrow)]
     events: Vec<FileEvent<'a>>,
+}
+
+/// A value that may be null, but not missing.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<T>, D::Error> {
+    Option::deserialize(deserializer)
 }
 
 /// A string that is borrowed from the file where it holds no escape.
@@ -207,10 +218,14 @@ impl ModelFile<'_> {
             vocabulary: Vocabulary::new(alphabet, config.special_tokens.clone(), config.max_token_length),
             config,
             step: None,
+            merged: FxHashMap::default(),
+            placed: Vec::new(),
+            time: 0,
             scratch: Vec::new(),
         };
         let mut events = Vec::with_capacity(self.events.len());
         for (index, event) in self.events.iter().enumerate() {
+            replay.time = index;
             let event = match event {
                 FileEvent::Merge(left, right, count) => replay.merge(&left.0, &right.0, *count),
                 FileEvent::Remove(token, parts, absorbed, frequency) => {
@@ -259,6 +274,10 @@ struct Replay {
     config: TrainConfig,
     vocabulary: Vocabulary,
     step: Option<Step>,
+    /// When each pair was last merged, and when each symbol was last put anywhere.
+    merged: FxHashMap<(Symbol, Symbol), usize>,
+    placed: Vec<usize>,
+    time: usize,
     scratch: Vec<u8>,
 }
 
@@ -277,7 +296,20 @@ impl Replay {
         if count == 0 || count > MAX_COUNT {
             return Err(format!("count {count} is not between 1 and {MAX_COUNT}"));
         }
+        // Overlapping pairs of one token are counted twice before they are merged, others are not.
+        let most = if left == right { 2 * count } else { count };
+        if most < self.config.min_frequency {
+            return Err(format!("count {count} is too small for min_frequency {}", self.config.min_frequency));
+        }
+        // A merge leaves no such pair, so another one needs an event in between that puts one of the two somewhere.
+        if let Some(last) = self.merged.insert((left, right), self.time)
+            && self.last_placed(left) <= last
+            && self.last_placed(right) <= last
+        {
+            return Err(format!("merges again what event {last} has merged, and nothing has brought it back"));
+        }
         let (token, made) = self.vocabulary.merge(left, right);
+        self.place(token);
         self.step = Some(Step { left, right, count, removed: None });
         Ok(Event::Merge { left, right, token, count, made })
     }
@@ -314,7 +346,19 @@ impl Replay {
             let parts = parts.join(", ");
             return Err(format!("splits {} wrongly: its parts are {parts}", quote(token)));
         }
+        expected.iter().for_each(|&part| self.place(part));
         Ok(Event::Remove { token: symbol, parts: expected.into(), absorbed, frequency })
+    }
+
+    fn place(&mut self, symbol: Symbol) {
+        if self.placed.len() <= symbol.index() {
+            self.placed.resize(symbol.index() + 1, 0);
+        }
+        self.placed[symbol.index()] = self.time;
+    }
+
+    fn last_placed(&self, symbol: Symbol) -> usize {
+        self.placed.get(symbol.index()).copied().unwrap_or(0)
     }
 
     fn live(&mut self, token: &str) -> Checked<Symbol> {

@@ -3,6 +3,7 @@
 //! The core never calls out: it writes plain atomics, and whoever waits for the result reads them.
 //! So a worker thread needs no lock, no callback and no interpreter.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Error, Result};
@@ -31,7 +32,7 @@ pub struct Progress {
     stage: AtomicU8,
     done: AtomicU64,
     total: AtomicU64,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Default for Progress {
@@ -40,7 +41,7 @@ impl Default for Progress {
             stage: AtomicU8::new(Stage::Count as u8),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
         }
     }
 }
@@ -71,6 +72,11 @@ impl Progress {
 
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
+    }
+
+    /// The wish to stop by itself, for who outlives the call.
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     /// The stage, how many units are done, and of how many (0: unknown).

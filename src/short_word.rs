@@ -35,6 +35,14 @@ impl ShortWord {
         Some(Self { low, high: high | (length as u64) << 56 })
     }
 
+    /// The first `length` bytes of a chunk, from 1 to 15.
+    #[inline]
+    pub(crate) fn from_chunk(chunk: u128, length: usize) -> Self {
+        debug_assert!((1..16).contains(&length));
+        let bytes = chunk & ((1 << (8 * length)) - 1);
+        Self { low: bytes as u64, high: (bytes >> 64) as u64 | (length as u64) << 56 }
+    }
+
     pub(crate) fn is_none(self) -> bool {
         self.high == 0
     }

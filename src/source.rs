@@ -13,14 +13,16 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use flate2::bufread::MultiGzDecoder;
 use memchr::{memchr_iter, memrchr};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::pipe::PipeReader;
 use crate::pretokenize::PreTokenizer;
+use crate::progress::Progress;
 
 /// Large enough that threads rarely meet, small enough that a block stays in a core's cache.
 const BLOCK: usize = 1 << 20;
@@ -72,6 +74,7 @@ pub struct Source {
     errors: Errors,
     total_bytes: u64,
     block: usize,
+    stop: Arc<AtomicBool>,
 }
 
 /// The file that is being read.
@@ -88,6 +91,7 @@ struct Current {
     offset: u64,
     line: u64,
     ended: bool,
+    stop: Arc<AtomicBool>,
 }
 
 /// Whole documents, or a piece of one that was cut where no word is cut.
@@ -105,18 +109,21 @@ pub struct Block {
 impl Source {
     /// Checks that every path can be read, so that a wrong one is known before any work is done. `-` is standard
     /// input. `lines` makes each line of a text file a document.
-    pub fn open(paths: &[PathBuf], pre: &PreTokenizer, lines: bool, errors: Errors) -> Result<Self> {
-        Self::with_block(paths, pre, lines, errors, BLOCK)
-    }
-
-    fn with_block(paths: &[PathBuf], pre: &PreTokenizer, lines: bool, errors: Errors, block: usize) -> Result<Self> {
+    pub fn open(
+        paths: &[PathBuf],
+        pre: &PreTokenizer,
+        lines: bool,
+        errors: Errors,
+        progress: &Progress,
+    ) -> Result<Self> {
         if paths.is_empty() {
             return Err(Error::value("no input files"));
         }
         let sizes = paths.iter().map(|path| check(path)).collect::<Result<Vec<_>>>()?;
         let total_bytes = sizes.into_iter().sum::<Option<u64>>().unwrap_or(0);
         let paths = paths.iter().cloned().collect();
-        Ok(Self { paths, current: None, pre: pre.clone(), lines, errors, total_bytes, block })
+        let stop = progress.stop_flag();
+        Ok(Self { paths, current: None, pre: pre.clone(), lines, errors, total_bytes, block: BLOCK, stop })
     }
 
     /// The size of all files on disk; 0 if it is not known.
@@ -129,7 +136,7 @@ impl Source {
         loop {
             let Some(current) = &mut self.current else {
                 let Some(path) = self.paths.pop_front() else { return Ok(None) };
-                self.current = Some(Current::open(&path, self.lines)?);
+                self.current = Some(Current::open(&path, self.lines, &self.stop)?);
                 continue;
             };
             match current.next_block(&self.pre, self.errors, self.block)? {
@@ -148,10 +155,10 @@ impl std::fmt::Debug for Source {
 }
 
 impl Current {
-    fn open(path: &Path, lines: bool) -> Result<Self> {
+    fn open(path: &Path, lines: bool, stop: &Arc<AtomicBool>) -> Result<Self> {
         let (format, compression) = format_of(path, lines);
         let disk = Arc::new(AtomicU64::new(0));
-        let reader = open_reader(path, compression, &disk).map_err(Error::io(path))?;
+        let reader = open_reader(path, compression, &disk, stop).map_err(Error::io(path))?;
         Ok(Self {
             reader,
             path: path.into(),
@@ -162,6 +169,7 @@ impl Current {
             offset: 0,
             line: 1,
             ended: false,
+            stop: Arc::clone(stop),
         })
     }
 
@@ -205,7 +213,11 @@ impl Current {
         let missing = target - bytes.len();
         bytes.reserve_exact(missing);
         let mut reader = self.reader.by_ref().take(missing as u64);
-        reader.read_to_end(bytes).map_err(Error::io(&self.path))?;
+        let read = reader.read_to_end(bytes);
+        if self.stop.load(Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        read.map_err(Error::io(&self.path))?;
         self.ended = bytes.len() < target;
         Ok(())
     }
@@ -300,11 +312,21 @@ fn format_of(path: &Path, lines: bool) -> (Format, Compression) {
     (format, compression)
 }
 
-fn open_reader(path: &Path, compression: Compression, disk: &Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(Counted { inner: io::stdin(), read: Arc::clone(disk) }));
-    }
-    let file = Counted { inner: File::open(path)?, read: Arc::clone(disk) };
+fn open_reader(
+    path: &Path,
+    compression: Compression,
+    disk: &Arc<AtomicU64>,
+    stop: &Arc<AtomicBool>,
+) -> io::Result<Box<dyn Read + Send>> {
+    let inner: Box<dyn Read + Send> = if path == Path::new("-") {
+        Box::new(PipeReader::new(|| Ok(io::stdin()), Arc::clone(stop)))
+    } else if fs::metadata(path)?.is_file() {
+        Box::new(File::open(path)?)
+    } else {
+        let path = path.to_owned();
+        Box::new(PipeReader::new(|| File::open(path), Arc::clone(stop)))
+    };
+    let file = Counted { inner, read: Arc::clone(disk) };
     Ok(match compression {
         Compression::None => Box::new(file),
         Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 16, file))),
@@ -397,11 +419,16 @@ mod tests {
         Ok(words)
     }
 
+    fn in_blocks(file: &Temporary, pre: &PreTokenizer, lines: bool, errors: Errors, block: usize) -> Result<Source> {
+        let source = Source::open(std::slice::from_ref(&file.0), pre, lines, errors, &Progress::default())?;
+        Ok(Source { block, ..source })
+    }
+
     /// The words of one file, read in blocks of a certain size.
     fn read(name: &str, bytes: &[u8], pre: &str, lines: bool, errors: Errors, block: usize) -> Result<Vec<String>> {
         let file = Temporary::new(name, bytes);
         let pre = PreTokenizer::new(pre).unwrap();
-        words_of(Source::with_block(std::slice::from_ref(&file.0), &pre, lines, errors, block)?, &pre)
+        words_of(in_blocks(&file, &pre, lines, errors, block)?, &pre)
     }
 
     /// The documents of one file.
@@ -517,7 +544,7 @@ mod tests {
     fn paths_are_checked_first() {
         let pre = PreTokenizer::new("gpt4").unwrap();
         let file = Temporary::new("x", b"text");
-        let open = |paths: &[PathBuf]| Source::open(paths, &pre, false, Errors::Strict);
+        let open = |paths: &[PathBuf]| Source::open(paths, &pre, false, Errors::Strict, &Progress::default());
         assert_eq!(open(&[]).unwrap_err().to_string(), "no input files");
         for bad in [std::env::temp_dir(), PathBuf::from("/no/such/file")] {
             let error = open(&[file.0.clone(), bad.clone()]).unwrap_err();
@@ -534,7 +561,7 @@ mod tests {
         let pre = PreTokenizer::new("gpt4").unwrap();
         let bytes = zstd::encode_all("some text ".repeat(9999).as_bytes(), 1).unwrap();
         let file = Temporary::new("x.zst", &bytes);
-        let mut source = Source::with_block(std::slice::from_ref(&file.0), &pre, false, Errors::Strict, 1000).unwrap();
+        let mut source = in_blocks(&file, &pre, false, Errors::Strict, 1000).unwrap();
         let mut read = 0;
         while let Some(block) = source.next_block().unwrap() {
             assert!(block.bytes.len() <= 1000);

@@ -8,12 +8,13 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use crate::alphabet::{UNKNOWN, Unit, WORD_MARK};
 use crate::cache::WordCache;
 use crate::counts::run;
-use crate::encoder::{Replayer, Scratch, UNKNOWN_SYMBOL};
+use crate::encoder::{MAX_WORD, Replayer, Scratch, UNKNOWN_SYMBOL};
 use crate::error::{Error, Result};
 use crate::inference::{Lexicon, Mode, PostRemoval};
 use crate::model::Model;
 use crate::pretokenize::Splitter;
 use crate::progress::{Progress, Stage};
+use crate::short_word::ShortWord;
 use crate::vocabulary::Symbol;
 
 /// A model that is ready to encode. Immutable; safe to share between threads.
@@ -65,7 +66,7 @@ pub struct EncodeOptions {
 
 /// A piece of text whose ids have just been appended.
 enum Piece<'t> {
-    Word(&'t str),
+    Word(&'t [u8]),
     Special(&'t str),
 }
 
@@ -89,6 +90,9 @@ struct Group {
 /// One event in the life of a word: its number, and the tokens after it.
 pub type TraceStep = (usize, Vec<String>);
 
+/// So many words are cut before the first is looked up in the cache. Its places are fetched meanwhile.
+const WAITING: usize = 16;
+
 /// Texts are handed to threads in groups of about so many bytes.
 const GROUP_BYTES: usize = 1 << 18;
 
@@ -96,7 +100,7 @@ impl Tokenizer {
     pub fn new(model: Model) -> Self {
         Self {
             replayer: Replayer::new(&model),
-            unknown_id: model.unknown_id().unwrap_or(0),
+            unknown_id: model.special_id(UNKNOWN).unwrap_or(0),
             workers: Mutex::new(Vec::new()),
             other_modes: Mutex::new(None),
             model,
@@ -113,10 +117,10 @@ impl Tokenizer {
         let tokens = tokens.unwrap_or(special);
         let mut ids = Vec::with_capacity(tokens.len());
         for token in tokens {
-            let id = special.iter().position(|other| other == token).ok_or_else(|| {
+            let id = self.model.special_id(token).ok_or_else(|| {
                 Error::value(format!("allowed_special names {token:?}; the special tokens are {special:?}"))
             })?;
-            ids.push(id as u32);
+            ids.push(id);
         }
         if tokens.is_empty() {
             return Ok(AllowedSpecial::default());
@@ -140,7 +144,7 @@ impl Tokenizer {
         self.with_worker(|worker| {
             if self.model.config().unit == Unit::Byte && self.model.pretokenizer().name() == "none" && !bytes.is_empty()
             {
-                return self.encode_word(&mut worker.buffers, bytes, mode, progress, out);
+                return self.encode_word(&mut worker.buffers, bytes, ShortWord::new(bytes), mode, progress, out);
             }
             let mut rest = bytes;
             while !rest.is_empty() {
@@ -158,7 +162,7 @@ impl Tokenizer {
                     let position = bytes.len() - rest.len() - bad;
                     return Err(Error::value(format!("invalid UTF-8 at byte {position}; the char unit needs text")));
                 }
-                self.encode_word(&mut worker.buffers, word, mode, progress, out)?;
+                self.encode_word(&mut worker.buffers, word, ShortWord::new(word), mode, progress, out)?;
             }
             Ok(())
         })
@@ -181,7 +185,8 @@ impl Tokenizer {
                 loop {
                     let index = next.fetch_add(1, Relaxed);
                     let Some(texts) = groups.get(index) else { return Ok(done) };
-                    let mut ids = Vec::new();
+                    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+                    let mut ids = Vec::with_capacity(bytes / 3);
                     let mut ends = Vec::with_capacity(texts.len());
                     for text in *texts {
                         self.encode_text(worker, text, options, progress, &mut ids, |_, _| ())?;
@@ -274,7 +279,7 @@ impl Tokenizer {
             return Err(Error::value(format!("trace takes one word, but {text:?} is cut into {words:?}")));
         };
         let mut scratch = Scratch::default();
-        self.load(word.as_bytes(), &mut scratch.symbols);
+        self.load(word.as_bytes(), &mut scratch.symbols)?;
         let tokens = |symbols: &[u32]| symbols.iter().map(|&symbol| self.printable(symbol)).collect();
         let symbols = tokens(&scratch.symbols);
         let mut steps = Vec::new();
@@ -381,22 +386,37 @@ impl Tokenizer {
     ) -> Result<()> {
         let Worker { splitter, buffers } = worker;
         let mut result = Ok(());
-        let mut words: u32 = 0;
-        let split = splitter.split(document, |word| {
-            if result.is_err() {
-                return;
+        let mut batches: u32 = 0;
+        let mut waiting: [(&[u8], Option<ShortWord>); WAITING] = [(&[], None); WAITING];
+        let mut length = 0;
+        let mut encode = |buffers: &mut Buffers, words: &[(&'t [u8], Option<ShortWord>)]| -> Result<()> {
+            batches = batches.wrapping_add(1);
+            if batches.is_multiple_of(1 << 8) {
+                progress.check()?;
             }
-            words = words.wrapping_add(1);
-            if words.is_multiple_of(1 << 12) {
-                result = progress.check();
+            for &(word, key) in words {
+                let start = out.len();
+                self.encode_word(buffers, word, key, mode, progress, out)?;
+                encoded(Piece::Word(word), &out[start..]);
             }
-            let start = out.len();
-            if result.is_ok() {
-                result = self.encode_word(buffers, word.as_bytes(), mode, progress, out);
+            Ok(())
+        };
+        let split = splitter.split_keyed(document, |word, key| {
+            if let Some(key) = key {
+                buffers.cache.prefetch(key);
             }
-            encoded(Piece::Word(word), &out[start..]);
+            waiting[length] = (word, key);
+            length += 1;
+            if length == WAITING {
+                length = 0;
+                if result.is_ok() {
+                    result = encode(buffers, &waiting);
+                }
+            }
         });
-        split.and(result)
+        result?;
+        encode(buffers, &waiting[..length])?;
+        split
     }
 
     #[inline]
@@ -404,39 +424,47 @@ impl Tokenizer {
         &self,
         buffers: &mut Buffers,
         word: &[u8],
+        key: Option<ShortWord>,
         mode: Mode,
         progress: &Progress,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         let Buffers { cache, scratch, tokens, other_modes } = buffers;
         if mode == Mode::Events {
-            return cache.get_or(word, out, |out| {
-                self.load(word, &mut scratch.symbols);
+            return cache.get_or(word, key, out, |out| {
+                self.load(word, &mut scratch.symbols)?;
                 self.replayer.encode(scratch, progress)?;
                 self.push_ids(&scratch.symbols, out);
                 Ok(())
             });
         }
-        let modes = other_modes.get_or_insert_with(|| self.other_modes());
-        self.load(word, &mut scratch.symbols);
+        let modes = match other_modes {
+            Some(modes) => modes,
+            None => other_modes.insert(self.other_modes(progress)?),
+        };
+        self.load(word, &mut scratch.symbols)?;
         tokens.clear();
         match mode {
             Mode::Events => {}
             Mode::PostRemoval => modes.post_removal.encode(&mut scratch.symbols, tokens, progress)?,
-            Mode::Greedy => modes.lexicon.greedy(&scratch.symbols, tokens),
-            Mode::Shortest => modes.lexicon.shortest(&scratch.symbols, tokens),
+            Mode::Greedy => modes.lexicon.greedy(&scratch.symbols, tokens, progress)?,
+            Mode::Shortest => modes.lexicon.shortest(&scratch.symbols, tokens, progress)?,
         }
         self.push_ids(tokens, out);
         Ok(())
     }
 
     /// The alphabet symbols of a word, with the mark that the pre-tokenizer puts before it.
-    fn load(&self, word: &[u8], symbols: &mut Vec<u32>) {
+    fn load(&self, word: &[u8], symbols: &mut Vec<u32>) -> Result<()> {
+        if word.len() > MAX_WORD {
+            return Err(Error::value(format!("a word of {} bytes is too long: the limit is {MAX_WORD}", word.len())));
+        }
         let alphabet = self.model.vocabulary().alphabet();
         symbols.clear();
         let mut push = |symbol: Option<u32>| symbols.push(symbol.unwrap_or(UNKNOWN_SYMBOL));
         alphabet.symbols(self.model.pretokenizer().prefix(), &mut push);
         alphabet.symbols_of_bytes(word, &mut push);
+        Ok(())
     }
 
     fn push_ids(&self, symbols: &[u32], out: &mut Vec<u32>) {
@@ -446,16 +474,17 @@ impl Tokenizer {
         }));
     }
 
-    fn other_modes(&self) -> Arc<OtherModes> {
-        let made = self.other_modes.try_lock().ok().and_then(|modes| modes.clone());
-        made.unwrap_or_else(|| {
-            let lexicon = Lexicon::new(&self.model);
-            let modes = Arc::new(OtherModes { post_removal: PostRemoval::new(&self.model, &lexicon), lexicon });
-            if let Ok(mut shared) = self.other_modes.try_lock() {
-                *shared = Some(Arc::clone(&modes));
-            }
-            modes
-        })
+    fn other_modes(&self, progress: &Progress) -> Result<Arc<OtherModes>> {
+        if let Some(made) = self.other_modes.try_lock().ok().and_then(|modes| modes.clone()) {
+            return Ok(made);
+        }
+        let lexicon = Lexicon::new(&self.model, progress)?;
+        let post_removal = PostRemoval::new(&self.model, &lexicon, progress)?;
+        let modes = Arc::new(OtherModes { lexicon, post_removal });
+        if let Ok(mut shared) = self.other_modes.try_lock() {
+            *shared = Some(Arc::clone(&modes));
+        }
+        Ok(modes)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+use rustc_hash::FxHashSet;
 use std::hash::BuildHasher;
 
 use crate::alphabet::{Alphabet, Unit};
@@ -46,7 +47,8 @@ pub struct Vocabulary {
     by_text: HashTable<u32>,
     special_tokens: Vec<String>,
     /// Spellings that belong to special tokens and so are never made by a merge.
-    reserved: Vec<Vec<u8>>,
+    reserved: FxHashSet<Vec<u8>>,
+    reserved_lengths: FxHashSet<usize>,
     max_token_length: usize,
 }
 
@@ -56,11 +58,11 @@ impl Vocabulary {
     /// The alphabet and the special tokens, before the first event.
     pub fn new(alphabet: Alphabet, special_tokens: Vec<String>, max_token_length: Option<u64>) -> Self {
         let size = alphabet.len();
-        let mut reserved = Vec::new();
+        let mut reserved = FxHashSet::default();
         for token in &special_tokens {
             let mut bytes = Vec::new();
             if alphabet.unprintable(token, &mut bytes) {
-                reserved.push(bytes);
+                reserved.insert(bytes);
             }
         }
         let mut vocabulary = Self {
@@ -72,6 +74,7 @@ impl Vocabulary {
             live_count: 0,
             by_text: HashTable::new(),
             special_tokens,
+            reserved_lengths: reserved.iter().map(Vec::len).collect(),
             reserved,
             max_token_length: max_token_length
                 .map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
@@ -138,11 +141,10 @@ impl Vocabulary {
 
     /// Whether a pair is a candidate at all: not too long, and not the spelling of a special token.
     pub fn may_merge(&self, left: Symbol, right: Symbol) -> bool {
-        let bytes = self.bytes(left).len() + self.bytes(right).len();
+        let (first, last) = (self.bytes(left), self.bytes(right));
         self.length(left) + self.length(right) <= self.max_token_length
-            && !self.reserved.iter().any(|special| {
-                special.len() == bytes && special.starts_with(self.bytes(left)) && special.ends_with(self.bytes(right))
-            })
+            && !(self.reserved_lengths.contains(&(first.len() + last.len()))
+                && self.reserved.contains(&[first, last].concat()))
     }
 
     /// Makes `left` + `right` live, whether it is new, was removed, or is live already.

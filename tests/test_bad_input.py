@@ -138,6 +138,13 @@ def test_words(words: dict[str, int], named: list[str]) -> None:
         assert [word for word in named if word not in str(caught.value)] == []
 
 
+@pytest.mark.parametrize("options", [{"unit": "byte"}, {"unit": "char"}, {"unit": "char", "coverage": 1.0}], ids=str)
+def test_words_that_are_too_long_together(options: dict[str, Any]) -> None:
+    """The total of counts fits, the number of positions does not."""
+    with pytest.raises(ValueError, match=str(2**63 - 1)):
+        train({"abcdefg": 2**61}, **options)
+
+
 def test_words_of_the_wrong_type() -> None:
     wrong: list[Any] = [{b"ab": 3}, {"ab": 1.5}, {"ab": "3"}, {"ab": None}, ["ab"], 5, None]
     for words in wrong:

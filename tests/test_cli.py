@@ -1,6 +1,7 @@
 """The command line as a user meets it: pipes, files, exit codes, and what `--help` says."""
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -63,7 +64,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(corpus: Path) -> Path:
     path = corpus.with_name("model.json")
-    Tokenizer.train(corpus, vocab_size=2000, threshold=0.6, special_tokens=["<s>", "</s>"]).save(path)
+    Tokenizer.train(corpus, vocab_size=600, threshold=0.6, special_tokens=["<s>", "</s>"]).save(path)
     return path
 
 
@@ -282,7 +283,8 @@ def test_inspect_summary(model: Path) -> None:
 
 def test_inspect_a_removed_token(model: Path) -> None:
     tok = Tokenizer.load(model)
-    index, event = next((i, e) for i, e in enumerate(tok.events) if isinstance(e, Remove) and e.token in tok.removed)
+    removals = [(i, event) for i, event in enumerate(tok.events) if isinstance(event, Remove)]
+    index, event = next((i, event) for i, event in reversed(removals) if event.token in tok.removed)
     merge = next(e for e in reversed(tok.events[:index]) if isinstance(e, Merge))
     facts = json.loads(invoke("inspect", model, "--token", event.token, "--json").stdout)
     assert facts["id"] is None
@@ -360,6 +362,7 @@ def test_demo(tmp_path: Path) -> None:
     ("args", "said"),
     [
         (("count", "nowhere.txt", "-o", "x"), "nowhere.txt"),
+        (("count", "nowhere\udcff", "-o", "x"), "nowhere\\udcff"),
         (("count", ".", "-o", "x"), "."),
         (("count", "empty", "-o", "nowhere/x"), "nowhere"),
         (("count", "empty", "-o", "."), "is a directory"),
@@ -427,8 +430,7 @@ def test_a_full_disk_is_exit_1(corpus: Path, model: Path) -> None:
             [PICKYTOK, "encode", model, corpus], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
         )
     assert result.returncode == 1
-    assert b"Traceback" not in result.stderr
-    assert b"No space left" in result.stderr
+    assert result.stderr == b"pickytok: error: No space left on device\n"
 
 
 def test_a_broken_pipe_is_success(model: Path, tmp_path: Path) -> None:
@@ -448,10 +450,9 @@ def test_a_broken_pipe_is_success(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["encode", "decode", "count"])
 def test_ctrl_c_is_quiet(model: Path, command: str, tmp_path: Path) -> None:
     args = ["count", "-", "-o", str(tmp_path / "x")] if command == "count" else [command, str(model)]
-    process = subprocess.Popen(
-        [PICKYTOK, *args], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    with process:
+    reading, writing = os.pipe()
+    process = subprocess.Popen([PICKYTOK, *args], stdin=reading, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with os.fdopen(reading), os.fdopen(writing), process:
         time.sleep(1.5)  # it is waiting for its input by now
         process.send_signal(signal.SIGINT)
         try:
@@ -459,7 +460,7 @@ def test_ctrl_c_is_quiet(model: Path, command: str, tmp_path: Path) -> None:
         finally:
             process.kill()
     assert process.returncode == 130
-    assert errors.strip() == b""
+    assert errors == b""
 
 
 # Terminals and help
@@ -476,22 +477,19 @@ def test_bars_only_on_a_terminal(corpus: Path, model: Path, tmp_path: Path) -> N
     for args, label in commands:
         ours, theirs = pty.openpty()
         env = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-        process = subprocess.Popen([PICKYTOK, *args], stdout=subprocess.PIPE, stderr=theirs, env=env)
+        with (tmp_path / "data").open("wb") as data:
+            process = subprocess.Popen([PICKYTOK, *args], stdout=data, stderr=theirs, env=env)
         os.close(theirs)
         seen = b""
-        try:
+        with contextlib.suppress(OSError):  # how Linux says that the other side is closed
             while chunk := os.read(ours, 1 << 16):
                 seen += chunk
-        except OSError:  # how Linux says that the other side is closed
-            pass
         os.close(ours)
-        assert process.stdout
-        with process.stdout:
-            data = process.stdout.read()
         assert process.wait(60) == 0
         assert label in seen.decode()
-        assert b"\x1b" not in data
-        assert b"\x1b" not in run(*args).stderr
+        piped = run(*args)
+        assert (tmp_path / "data").read_bytes() == piped.stdout
+        assert label not in piped.stderr.decode()
 
 
 def test_version() -> None:

@@ -6,6 +6,7 @@ see stands in a comment of the page: `<!-- python`, the code, `-->`.
 
 import ast
 import doctest
+import itertools
 import re
 import shlex
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ SOURCES = sorted([*Path(pickytok.__file__).parent.glob("*.py"), *Path(pickytok._
 
 PYTHON = re.compile(r"^(?:```python|<!-- python)\n(.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```(?:console|sh|bash|shell)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OPERATORS = {"|", "<", ">", ">>", "&", "&&", "||", ";"}
 
 
 def line_of(text: str, match: re.Match[str]) -> int:
@@ -41,13 +43,16 @@ def test_python_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def command_lines(page: Path) -> Iterator[list[str]]:
-    """The calls of pickytok in a page's shell blocks, without what a shell takes away."""
+    """The calls of pickytok in a page's shell blocks, without pipes and redirections."""
     for match in SHELL.finditer(page.read_text(encoding="utf-8")):
-        for line in match[1].replace("\\\n", " ").splitlines():
-            words = shlex.split(line.removeprefix("$ "), comments=True)
-            for part in " ".join(map(shlex.quote, words)).split("'|'"):
-                call = shlex.split(re.split(r"'[<>&]", part)[0])
-                if call and Path(call[0]).name == "pickytok":
+        lines = match[1].replace("\\\n", " ").splitlines()
+        prompted = [line[2:] for line in lines if line.startswith("$ ")]
+        for line in prompted or lines:
+            lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            for operator, words in itertools.groupby(lexer, lambda word: word in OPERATORS):
+                call = list(words)
+                if not operator and call[0].endswith("pickytok"):
                     yield call[1:]
 
 

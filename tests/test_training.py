@@ -123,6 +123,17 @@ def test_special_strings_in_training_text_are_plain_text() -> None:
     assert tok.token_to_id("<s>") == 0
 
 
+def test_fifty_thousand_special_tokens() -> None:
+    """Reserved ids come in large numbers; checking them must not be quadratic."""
+    specials = [f"<reserved-{i}>" for i in range(50_000)]
+    start = time.perf_counter()
+    tok = Tokenizer.train_from_counts(
+        {"ab": 2}, vocab_size=50_257, threshold=0.9, pretokenizer="none", special_tokens=specials
+    )
+    assert tok.encode("ab<reserved-49999><reserved-7>", allowed_special="all") == [50_256, 49_999, 7]
+    assert time.perf_counter() - start < 3
+
+
 def test_training_that_ends_short_says_so() -> None:
     exhausted = Tokenizer.train_from_counts({"ab": 1}, vocab_size=1000, threshold=0.9, pretokenizer="none")
     assert (exhausted.stop_reason, exhausted.vocab_size) == ("exhausted", 257)

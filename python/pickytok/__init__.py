@@ -2,7 +2,7 @@
 
 >>> from pickytok import Tokenizer
 >>> words = {" kentucky": 9, " lucky": 5, " duck": 4}
->>> tok = Tokenizer.train_from_counts(words, vocab_size=262, threshold=0.9, pretokenizer="gpt4")
+>>> tok = Tokenizer.train_from_counts(words, vocab_size=260, threshold=0.9, pretokenizer="gpt4")
 >>> tok.tokenize(" lucky")
 ['Ġ', 'l', 'ucky']
 """

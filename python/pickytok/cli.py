@@ -43,9 +43,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Runs the command line; standard streams are UTF-8 everywhere."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(encoding="utf-8", errors=errors)
     app()
 
 
@@ -88,8 +88,8 @@ def command(example: str) -> Callable[[Callable[Parameters, None]], Callable[Par
 
 def message_of(error: Exception) -> str:
     """One line; a `KeyError` would quote its message, an `OSError` of ours may have no number."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return " ".join(message.split())
 
@@ -148,8 +148,8 @@ def progress_bar() -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich import progress  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
+    from rich import progress
+    from rich.console import Console
 
     columns = (
         progress.TextColumn("{task.description}"),
@@ -442,6 +442,6 @@ def demo(
     vocab_size: Annotated[int, typer.Option(min=257, metavar="N", help="Tokens in each vocabulary.")] = 8192,
 ) -> None:
     """Train on Python's own library, with removals and without."""
-    from pickytok.demo import run  # noqa: PLC0415
+    from pickytok.demo import run
 
     run(out, vocab_size)

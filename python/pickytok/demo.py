@@ -30,6 +30,9 @@ def run(out: Path, vocab_size: int) -> None:
             for threshold in THRESHOLDS
         ]
     picky = models[-1]
+    paths = [out / f"python-t{tok.threshold}.json" for tok in models]
+    for tok, path in zip(models, paths, strict=True):
+        tok.save(path)
 
     console = Console(highlight=False)
     console.print(f"Python's standard library: {len(training)} files to train on, {len(held_out)} held out.\n")
@@ -39,9 +42,7 @@ def run(out: Path, vocab_size: int) -> None:
     trace = telling_word(picky, counts)
     console.print(f"\nThe life of the word {trace.word!r}, event by event:\n")
     console.print(Text(f"{trace}\n"))
-    for tok in models:
-        path = out / f"python-t{tok.threshold}.json"
-        tok.save(path)
+    for path in paths:
         console.print(Text(f"wrote {path}"), soft_wrap=True)
 
 

@@ -3,7 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::encoder::UNKNOWN_SYMBOL;
+use crate::error::Result;
 use crate::model::Model;
+use crate::progress::Progress;
 use crate::vocabulary::Symbol;
 
 const NONE: u32 = u32::MAX;
@@ -17,21 +19,22 @@ pub(crate) struct Lexicon {
 }
 
 impl Lexicon {
-    pub(crate) fn new(model: &Model) -> Self {
+    pub(crate) fn new(model: &Model, progress: &Progress) -> Result<Self> {
         let vocabulary = model.vocabulary();
         let mut lexicon = Self { children: FxHashMap::default(), tokens: vec![NONE] };
         let mut symbols = Vec::new();
         for symbol in vocabulary.iter().filter(|&symbol| vocabulary.is_live(symbol)) {
             symbols.clear();
             vocabulary.alphabet_symbols(symbol, &mut symbols);
-            lexicon.insert(&symbols, symbol);
+            lexicon.insert(&symbols, symbol, progress)?;
         }
-        lexicon
+        Ok(lexicon)
     }
 
-    fn insert(&mut self, symbols: &[u32], token: Symbol) {
+    fn insert(&mut self, symbols: &[u32], token: Symbol, progress: &Progress) -> Result<()> {
         let mut node = 0;
         for &symbol in symbols {
+            progress.check()?;
             let next = self.tokens.len() as u32;
             let child = *self.children.entry(u64::from(node) << 32 | u64::from(symbol)).or_insert(next);
             if child == next {
@@ -40,6 +43,7 @@ impl Lexicon {
             node = child;
         }
         self.tokens[node as usize] = token.0;
+        Ok(())
     }
 
     /// Calls `found` with every token that begins the word, shortest first, and its length.
@@ -56,22 +60,25 @@ impl Lexicon {
     }
 
     /// The longest match from the left, again and again. Every alphabet symbol is live, so there always is one.
-    pub(crate) fn greedy(&self, word: &[u32], out: &mut Vec<u32>) {
+    pub(crate) fn greedy(&self, word: &[u32], out: &mut Vec<u32>, progress: &Progress) -> Result<()> {
         let mut start = 0;
         while start < word.len() {
+            progress.check()?;
             let mut best = (UNKNOWN_SYMBOL, 1);
             self.prefixes(&word[start..], |token, length| best = (token, length));
             out.push(best.0);
             start += best.1;
         }
+        Ok(())
     }
 
     /// The fewest tokens; among equals the one whose lengths, left to right, are larger first.
-    pub(crate) fn shortest(&self, word: &[u32], out: &mut Vec<u32>) {
+    pub(crate) fn shortest(&self, word: &[u32], out: &mut Vec<u32>, progress: &Progress) -> Result<()> {
         // From the right: the fewest tokens of each suffix, and the longest first token that reaches it.
         let mut fewest = vec![0u32; word.len() + 1];
         let mut first = vec![(UNKNOWN_SYMBOL, 1usize); word.len()];
         for start in (0..word.len()).rev() {
+            progress.check()?;
             fewest[start] = fewest[start + 1] + 1;
             self.prefixes(&word[start..], |token, length| {
                 let tokens = fewest[start + length] + 1;
@@ -86,5 +93,6 @@ impl Lexicon {
             out.push(first[start].0);
             start += first[start].1;
         }
+        Ok(())
     }
 }

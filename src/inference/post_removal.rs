@@ -16,8 +16,10 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) struct PostRemoval {
-    /// By pair: its first merge event, which is its rank, and the token that it makes.
-    ranks: FxHashMap<u64, (u32, u32)>,
+    /// By pair: its first merge event, which is its rank.
+    ranks: FxHashMap<u64, u32>,
+    /// By rank: the pair and the token that it makes; removals have no pair.
+    merges: Vec<(u32, u32, u32)>,
     lengths: Vec<u32>,
     /// By symbol: the fewest live tokens that spell it; empty for live ones.
     parts: Vec<Vec<u32>>,
@@ -28,26 +30,36 @@ fn key(left: u32, right: u32) -> u64 {
 }
 
 impl PostRemoval {
-    pub(crate) fn new(model: &Model, lexicon: &Lexicon) -> Self {
+    pub(crate) fn new(model: &Model, lexicon: &Lexicon, progress: &Progress) -> Result<Self> {
         let vocabulary = model.vocabulary();
         let mut ranks = FxHashMap::default();
-        for (time, event) in model.events().iter().enumerate() {
-            if let Event::Merge { left, right, token, .. } = event {
-                ranks.entry(key(left.0, right.0)).or_insert((time as u32, token.0));
-            }
+        let mut merges = Vec::with_capacity(model.events().len());
+        for event in model.events() {
+            merges.push(match event {
+                Event::Merge { left, right, token, .. } => {
+                    ranks.entry(key(left.0, right.0)).or_insert(merges.len() as u32);
+                    (left.0, right.0, token.0)
+                }
+                Event::Remove { .. } => (NONE, NONE, NONE),
+            });
         }
         let mut symbols = Vec::new();
-        let split = |symbol| {
+        let split = |symbol| -> Result<Vec<u32>> {
             let mut parts = Vec::new();
             if !vocabulary.is_live(symbol) {
                 symbols.clear();
                 vocabulary.alphabet_symbols(symbol, &mut symbols);
-                lexicon.shortest(&symbols, &mut parts);
+                lexicon.shortest(&symbols, &mut parts, progress)?;
             }
-            parts
+            Ok(parts)
         };
-        let parts = vocabulary.iter().map(split).collect();
-        Self { ranks, lengths: vocabulary.iter().map(|symbol| vocabulary.length(symbol) as u32).collect(), parts }
+        let parts = vocabulary.iter().map(split).collect::<Result<_>>()?;
+        Ok(Self {
+            ranks,
+            merges,
+            lengths: vocabulary.iter().map(|symbol| vocabulary.length(symbol) as u32).collect(),
+            parts,
+        })
     }
 
     pub(crate) fn encode(&self, word: &mut [u32], out: &mut Vec<u32>, progress: &Progress) -> Result<()> {
@@ -67,23 +79,26 @@ impl PostRemoval {
             |word: &[u32], at: usize| at + self.lengths.get(word[at] as usize).map_or(1, |&length| length as usize);
         let candidate = |word: &[u32], at: usize| {
             let &right = word.get(after(word, at))?;
-            let &(rank, _) = self.ranks.get(&key(word[at], right))?;
-            Some(Reverse((rank, at, word[at], right)))
+            let &rank = self.ranks.get(&key(word[at], right))?;
+            Some(Reverse(key(rank, at as u32)))
         };
         let mut previous: Vec<usize> = (0..word.len()).map(|at| at.wrapping_sub(1)).collect();
-        let mut queue: BinaryHeap<_> = (0..word.len()).filter_map(|at| candidate(word, at)).collect();
-        let mut popped: u32 = 0;
-        while let Some(Reverse((_, at, left, right))) = queue.pop() {
-            popped = popped.wrapping_add(1);
-            if popped.is_multiple_of(1 << 16) {
-                progress.check()?;
-            }
+        let mut initial = Vec::new();
+        for at in 0..word.len() {
+            progress.check()?;
+            initial.extend(candidate(word, at));
+        }
+        let mut queue = BinaryHeap::from(initial);
+        while let Some(Reverse(next)) = queue.pop() {
+            progress.check()?;
+            let (rank, at) = ((next >> 32) as usize, next as u32 as usize);
+            let (left, right, token) = self.merges[rank];
             let second = after(word, at);
             if word[at] != left || word.get(second) != Some(&right) {
                 continue;
             }
             word[second] = NONE;
-            word[at] = self.ranks[&key(left, right)].1;
+            word[at] = token;
             let next = after(word, at);
             if let Some(previous) = previous.get_mut(next) {
                 *previous = at;

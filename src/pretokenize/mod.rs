@@ -13,6 +13,7 @@ mod tests;
 mod unicode;
 
 use crate::error::{Error, Result};
+use crate::short_word::ShortWord;
 use custom::{Matcher, Pattern};
 use scan::Scanner;
 use unicode::Table;
@@ -127,8 +128,19 @@ impl Splitter {
     ///
     /// An error only for a custom pattern with look-around or back references that gives up on this text.
     pub fn split<'t>(&mut self, text: &'t str, mut word: impl FnMut(&'t str)) -> Result<()> {
+        self.split_keyed(text, |bytes, _| word(str::from_utf8(bytes).expect("words are whole characters")))
+    }
+
+    /// The same with words as bytes, each with its key if it is short: what a table of words wants.
+    pub(crate) fn split_keyed<'t>(
+        &mut self,
+        text: &'t str,
+        mut word: impl FnMut(&'t [u8], Option<ShortWord>),
+    ) -> Result<()> {
         match &mut self.0 {
-            Engine::Custom(matcher) => return matcher.split(text, word),
+            Engine::Custom(matcher) => {
+                return matcher.split(text, |found| word(found.as_bytes(), ShortWord::new(found.as_bytes())));
+            }
             Engine::Preset(preset, table) => {
                 let scanner = Scanner::new(text, table);
                 match preset {
@@ -137,7 +149,7 @@ impl Splitter {
                     Preset::Gpt4o => scanner.gpt4o(word),
                     Preset::Whitespace => scanner.whitespace(word),
                     Preset::None if text.is_empty() => (),
-                    Preset::None => word(text),
+                    Preset::None => word(text.as_bytes(), ShortWord::new(text.as_bytes())),
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use crate::alphabet::Unit;
 use crate::model::TrainConfig;
@@ -89,7 +89,7 @@ fn each_id(argument: &Bound<'_, PyAny>, unknown: impl Fn(String) -> PyErr) -> Py
         let id = id?;
         match id.extract::<u32>() {
             Ok(id) => ids.push(id),
-            Err(_) if id.is_instance_of::<PyInt>() => return Err(unknown(id.str()?.to_string())),
+            Err(_) if id.hasattr("__index__")? => return Err(unknown(id.str()?.to_string())),
             Err(_) => return Err(wrong_type("an id", "an integer", &id)),
         }
     }

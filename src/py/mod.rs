@@ -36,7 +36,7 @@ impl From<Error> for PyErr {
                 (Some(errno), _) => {
                     let text = source.to_string();
                     let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
-                    PyOSError::new_err((errno, reason, path))
+                    PyOSError::new_err((errno, reason, path.into_os_string()))
                 }
                 (None, io::ErrorKind::IsADirectory) => {
                     PyIsADirectoryError::new_err(format!("{} is a directory", path.display()))

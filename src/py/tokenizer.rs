@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
-use numpy::{PyArray1, ToPyArray};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -308,7 +308,7 @@ impl PyTokenizer {
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>)> {
         let options = self.options(allowed_special, mode)?;
         let batch = self.encode_all(py, texts, &options, num_threads, progress)?;
-        Ok((batch.ids.to_pyarray(py), batch.offsets.to_pyarray(py)))
+        Ok((batch.ids.into_pyarray(py), batch.offsets.into_pyarray(py)))
     }
 
     /// The ids, and for each the characters `text[start:end]` that it comes from.
@@ -365,8 +365,9 @@ impl PyTokenizer {
         check_errors(errors)?;
         let threads = threads(num_threads)?;
         let batch: Vec<Vec<u32>> = batch.try_iter()?.map(|ids| self.ids(&ids?)).collect::<PyResult<_>>()?;
-        let decoded = LongCall::new(None)
-            .run(py, |progress| self.0.decode_batch(&batch, skip_special_tokens, threads, progress))?;
+        let bytes = batch.iter().map(|ids| 4 * ids.len()).sum();
+        let decode = |progress: &Progress| self.0.decode_batch(&batch, skip_special_tokens, threads, progress);
+        let decoded = Self::run(py, bytes, None, decode)?;
         decoded.iter().map(|bytes| to_text(py, bytes, errors)).collect()
     }
 
