@@ -25,7 +25,7 @@ help:
 	@echo "make lint    check format, lints, types and stubs"
 	@echo "make docs    renew what is generated in docs/ and run every example"
 	@echo "make fuzz    compare with the oracle on N=$(N) random corpora"
-	@echo "make bench   time against other trainers; BENCH='--corpus FILE --megabytes 60'"
+	@echo "make bench   time against other tokenizers; BENCH='--corpus FILE... --growth --hard'"
 	@echo "make wheel   wheel and sdist in dist/, tried in a fresh environment"
 	@echo "make clean   remove all that was built"
 

@@ -1,184 +1,282 @@
-"""Times pickytok and Hugging Face `tokenizers` side by side: same text, same words, same vocabulary size.
+"""Times pickytok and its peers side by side: same text, same words, same vocabulary size.
 
 Every measurement is a process of its own, and the contestants take turns, so that neither a warm cache
-nor a busy moment of the machine favours one of them. Before anything is timed, the merges at T = 1 must
-equal those of `tokenizers`, one for one. Results go to `benches/results/`.
+nor a busy moment of the machine favours one of them. What is timed is verified first: merges at T = 1,
+ids, round trips. Results go to `benches/results/`, and from there into `docs/performance.md`.
 
-    python benches/compare.py --corpus news.en.zst --megabytes 60
+    python benches/compare.py --corpus news.en.zst news.de.zst --growth --hard
 
-Without a corpus, the sources of Python's standard library serve as a smoke run.
+Without a corpus, the sources of Python's standard library serve for a smoke run, which prints and writes nothing.
 """
 
 import argparse
+import dataclasses
 import datetime
-import io
 import json
 import os
 import platform
-import random
-import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from importlib.metadata import version
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pickytok import Merge, Tokenizer
-from pickytok.demo import sources
+import growth
+import hard
+import peers
+import report
+import runner
 
-RESULTS = Path(__file__).parent / "results"
-PEER = "tokenizers"
-WORD_BYTES = 1_000_000
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "performance.md"
+JUDGE = "tokenizers"
 
-Pairs: TypeAlias = list[tuple[str, str]]
-Trial: TypeAlias = tuple[Callable[[], Any], Callable[[Any], Pairs]]
-Contestant: TypeAlias = Callable[[Path, int], Trial]
-
-
-# What is measured: a contestant prepares itself, and returns how it trains and how to read its merges afterwards.
-
-
-def pickytok_at(threshold: float) -> Contestant:
-    def prepare(text: Path, vocab_size: int) -> Trial:
-        def train() -> Tokenizer:
-            return Tokenizer.train(text, vocab_size=vocab_size, threshold=threshold, pretokenizer="gpt2")
-
-        return train, lambda tok: [(event.left, event.right) for event in tok.events if isinstance(event, Merge)]
-
-    return prepare
+Json: TypeAlias = dict[str, Any]
 
 
-def huggingface(text: Path, vocab_size: int) -> Trial:
-    import tokenizers
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How much of everything; megabytes are millions of bytes."""
 
-    byte_level = tokenizers.pre_tokenizers.ByteLevel
-
-    def train() -> tokenizers.Tokenizer:
-        tok = tokenizers.Tokenizer(tokenizers.models.BPE())
-        tok.pre_tokenizer = byte_level(add_prefix_space=False)
-        alphabet = byte_level.alphabet()
-        trainer = tokenizers.trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
-        tok.train([str(text)], trainer)
-        return tok
-
-    return train, lambda tok: [(left, right) for left, right in json.loads(tok.to_str())["model"]["merges"]]
-
-
-CONTESTANTS: dict[str, Contestant] = {
-    "pickytok T=0.9": pickytok_at(0.9),
-    "pickytok T=1.0": pickytok_at(1.0),
-    PEER: huggingface,
-}
+    vocab_size: int = 32_768
+    repeats: int = 3
+    verify_megabytes: float = 20
+    paper_megabytes: float = 1
+    paper_vocab_size: int = 4096
+    encode_megabytes: float = 60
+    encode_check_megabytes: float = 4
+    encode_calls: int = 4
+    short_strings: int = 50_000
+    big_vocab_size: int = 200_000
+    growth_megabytes: tuple[float, ...] = (30, 60, 120, 240, 480, 600)
+    growth_vocab_sizes: tuple[int, ...] = (8192, 16_384, 32_768, 65_536, 131_072, 262_144)
+    hard_scale: float = 1.0
 
 
-def time_training(job: str, text: Path, vocab_size: int, merges: Path | None) -> dict[str, float]:
-    train, merges_of = CONTESTANTS[job](text, vocab_size)
-    start = time.perf_counter()
-    tok = train()
-    result = {"seconds": time.perf_counter() - start, "peak_megabytes": peak_megabytes()}
-    if merges:
-        merges.write_text(json.dumps(merges_of(tok)))
-    return result
+SMOKE = Settings(
+    vocab_size=8192,
+    repeats=2,
+    verify_megabytes=2,
+    paper_megabytes=0.2,
+    paper_vocab_size=1024,
+    encode_megabytes=3,
+    encode_check_megabytes=1,
+    encode_calls=3,
+    short_strings=5000,
+    big_vocab_size=20_000,
+    growth_megabytes=(1, 2, 4, 8),
+    growth_vocab_sizes=(2048, 4096, 8192),
+    hard_scale=0.01,
+)
 
 
-def peak_megabytes() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What the parts share: the corpus as plain files, a folder for what they make, and the settings."""
+
+    files: list[str]
+    folder: Path
+    settings: Settings
+
+    def model(self, name: str) -> str:
+        return str(self.folder / f"{name.replace(' ', '-')}.model")
+
+    def models(self) -> Json:
+        """Trained models in all formats; what an earlier part has trained is used again."""
+        ours = {name: self.model(name) for name in peers.OURS}
+        for name, path in ours.items():
+            if not Path(path).exists():
+                runner.must("train", contestant=name, files=self.files, vocab_size=self.settings.vocab_size, out=path)
+        others = {key: str(self.folder / f"vanilla.{key}") for key in ("ranks", "merges")}
+        if not Path(others["ranks"]).exists():
+            runner.must("other_formats", ours=ours["pickytok T=1.0"], **others)
+        return {"ours": ours, **others}
 
 
-def time_model(text: Path, vocab_size: int) -> dict[str, float]:
-    """How long a model of full size takes to load, the best of five."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.json")
-        Tokenizer.train(text, vocab_size=vocab_size, threshold=0.9, pretokenizer="gpt2").save(path)
-        seconds = []
-        for _ in range(5):
+# Training
+
+
+def verify_training(run: Run) -> Json:
+    """Compares what everyone made of the same sample with our merges at T = 1; the judge's must be equal."""
+    sample = str(run.folder / "sample")
+    size = runner.must("cut", files=run.files, target=sample, megabytes=run.settings.verify_megabytes)["bytes"]
+    ours = str(run.folder / "ours.made")
+    spec: Json = {"files": [sample], "vocab_size": run.settings.vocab_size, "out": str(run.folder / "verified")}
+    runner.must("train", contestant="pickytok T=1.0", made=ours, **spec)
+    verdicts: Json = {}
+    for name in (name for name in peers.TRAINERS if name not in (*peers.OURS, "sentencepiece")):
+        theirs = str(run.folder / "theirs.made")
+        answer = runner.run("train", contestant=name, made=theirs, whole=True, **spec)
+        verdicts[name] = answer if "error" in answer else runner.must("compare_made", ours=ours, theirs=theirs)
+        print(f"  verified {name}: {verdicts[name]}", file=sys.stderr, flush=True)
+    if not verdicts[JUDGE].get("equal", "error" in verdicts[JUDGE]):
+        sys.exit(f"merges at T = 1 differ from those of tokenizers: {verdicts[JUDGE]}")
+    return {"bytes": size, "verdicts": verdicts}
+
+
+def time_training(run: Run) -> Json:
+    verified = verify_training(run)
+    limits = {name: trainer.rounds for name, trainer in peers.TRAINERS.items()}
+
+    def measure(name: str) -> Json:
+        vocab_size = run.settings.vocab_size
+        return runner.run("train", contestant=name, files=run.files, vocab_size=vocab_size, out=run.model(name))
+
+    runs = runner.alternate(run.settings.repeats, limits, measure)
+    return {"verified": verified, "runs": runs, "paper": time_paper(run)}
+
+
+def time_paper(run: Run) -> Json:
+    """The other implementation of Picky BPE, in pure Python, on a sample that it can manage."""
+    sample, settings = str(run.folder / "paper"), run.settings
+    size = runner.must("cut", files=run.files, target=sample, megabytes=settings.paper_megabytes)["bytes"]
+    made = {name: str(run.folder / f"{name}.made") for name in peers.PAPER}
+
+    def measure(name: str) -> Json:
+        spec: Json = {"files": [sample], "vocab_size": settings.paper_vocab_size, "out": run.model(f"paper {name}")}
+        return runner.run("train", contestant=name, paper=True, made=made[name], **spec)
+
+    runs = runner.alternate(1, dict.fromkeys(peers.PAPER), measure)
+    plain = made["pickytok T=1.0"], made["pickybpe_bauwenst T=1.0"]
+    compared = (
+        runner.run("compare_made", ours=plain[0], theirs=plain[1]) if all(Path(p).exists() for p in plain) else {}
+    )
+    return {"bytes": size, "vocab_size": settings.paper_vocab_size, "runs": runs, "compared": compared}
+
+
+# Encoding, decoding, loading
+
+
+def time_encoding(run: Run) -> Json:
+    models, settings = run.models(), run.settings
+    offers = {name: runner.run("kinds", contestant=name, models=models) for name in peers.ENCODERS}
+    offered = [
+        (name, kind)
+        for kind in offers["pickytok T=1.0"]["batch"]
+        for name in peers.ENCODERS
+        if kind in offers[name].get("batch", ["list[str]"])
+    ]
+    sample = str(run.folder / "encode")
+    runner.must("cut", files=run.files, target=sample, megabytes=settings.encode_megabytes)
+    inputs = {"files": [sample]}
+    checks = []
+    for name, kind in (pair for pair in offered if pair[0] in peers.VANILLA):
+        spec: Json = {"megabytes": settings.encode_check_megabytes, "calls": 1, "digest": True}
+        files = inputs.get(kind, run.files)
+        check = runner.run("encode", contestant=name, kind=kind, files=files, models=models, threads=1, **spec)
+        checks.append({"contestant": name, "kind": kind} | check)
+    cases = [(name, kind, threads) for name, kind in offered for threads in (1, 2)]
+    named = {f"{name}, {kind}, {threads} threads": (name, kind, threads) for name, kind, threads in cases}
+
+    def measure(case: str) -> Json:
+        name, kind, threads = named[case]
+        megabytes = settings.encode_megabytes * peers.ENCODERS[name].share
+        spec: Json = {"contestant": name, "kind": kind, "threads": threads, "megabytes": megabytes}
+        files = inputs.get(kind, run.files)
+        return runner.run("encode", **spec, files=files, models=models, calls=settings.encode_calls)
+
+    limits = {case: peers.ENCODERS[name].rounds for case, (name, _, _) in named.items()}
+    runs = runner.alternate(settings.repeats, limits, measure)
+    rows = [
+        {"contestant": name, "kind": kind, "threads": threads, "runs": runs[case]}
+        for case, (name, kind, threads) in named.items()
+    ]
+    return {"checks": checks, "cases": rows}
+
+
+def time_short(run: Run) -> Json:
+    models = run.models()
+    offers = {name: runner.run("kinds", contestant=name, models=models).get("one", ["?"]) for name in peers.ENCODERS}
+    named = {f"{name}, {method}": (name, method) for name, methods in offers.items() for method in methods}
+
+    def measure(case: str) -> Json:
+        name, method = named[case]
+        spec: Json = {"contestant": name, "method": method, "count": run.settings.short_strings, "calls": 5}
+        return runner.run("encode_short", files=run.files, models=models, **spec)
+
+    limits = {case: peers.ENCODERS[name].rounds for case, (name, _) in named.items()}
+    runs = runner.alternate(run.settings.repeats, limits, measure)
+    return {"cases": [{"contestant": n, "method": method, "runs": runs[case]} for case, (n, method) in named.items()]}
+
+
+def time_decoding(run: Run) -> Json:
+    models = run.models()
+    offers = {name: runner.run("kinds", contestant=name, models=models) for name in peers.ENCODERS}
+    limits: dict[str, int | None] = {name: None for name, offer in offers.items() if offer.get("decode", True)}
+
+    def measure(name: str) -> Json:
+        count = run.settings.short_strings
+        return runner.run("decode", contestant=name, files=run.files, count=count, models=models, calls=5)
+
+    return {"runs": runner.alternate(run.settings.repeats, limits, measure)}
+
+
+def time_loading(run: Run) -> Json:
+    models: dict[str, str] = run.models()["ours"]
+    settings = run.settings
+    big = run.model("big")
+    trained = runner.run(
+        "train", contestant="pickytok T=0.9", files=run.files, vocab_size=settings.big_vocab_size, out=big
+    )
+    if "error" not in trained:
+        models = models | {"big": big}
+
+    def measure(name: str) -> Json:
+        return runner.run("load", model=models[name], calls=5)
+
+    runs = runner.alternate(settings.repeats, dict.fromkeys(models), measure)
+    return {"runs": runs, "big": {"vocab_size": settings.big_vocab_size, "trained": trained}, "import": time_import()}
+
+
+def time_import() -> Json:
+    """Whole processes, in turn: bare Python, and Python that imports the package."""
+    seconds: dict[str, list[float]] = {"pass": [], "import numpy": [], "import pickytok": []}
+    for _ in range(15):
+        for code, found in seconds.items():
             start = time.perf_counter()
-            Tokenizer.load(path)
-            seconds.append(time.perf_counter() - start)
-        return {"load_seconds": round(min(seconds), 4), "model_bytes": path.stat().st_size}
+            subprocess.run([sys.executable, "-c", code], check=True)
+            found.append(round(time.perf_counter() - start, 5))
+    return seconds
 
 
-def time_long_word() -> dict[str, float]:
-    """Training on one word of a megabyte, and encoding it: quadratic code would never end."""
-    word = "".join(random.Random(0).choices("abcdefghijklmnopqrstuvwxyz", k=WORD_BYTES))
-    start = time.perf_counter()
-    tok = Tokenizer.train_from_counts({word: 1}, vocab_size=8192, threshold=0.9, pretokenizer="none")
-    trained = time.perf_counter()
-    tok.encode(word)
-    encoded = time.perf_counter()
-    return {"train_seconds": round(trained - start, 3), "encode_seconds": round(encoded - trained, 3)}
+# Growth and hard inputs
 
 
-# One measurement, in a process of its own
+def time_growth(run: Run) -> Json:
+    settings = run.settings
+    size, repeats = settings.vocab_size, settings.repeats
+    threads = [count for count in (1, 2, 4, 8) if count <= (os.cpu_count() or 1)]
+    return {
+        "corpus": growth.against_corpus(run.files, run.folder, settings.growth_megabytes, size, repeats),
+        "vocabulary": growth.against_vocabulary(run.files, run.folder, settings.growth_vocab_sizes, repeats),
+        "threads": growth.against_threads(run.files, run.folder, threads, size, repeats),
+    }
 
 
-def measure(job: str, text: Path, vocab_size: int, merges: Path | None) -> dict[str, float]:
-    match job:
-        case "model":
-            return time_model(text, vocab_size)
-        case "long word":
-            return time_long_word()
-        case _:
-            return time_training(job, text, vocab_size, merges)
+def time_hard(run: Run) -> Json:
+    settings = run.settings
+    return {"cases": hard.measure(run.files, run.folder, settings.hard_scale)}
 
 
-def in_a_process(job: str, text: Path, vocab_size: int, merges: Path | None = None) -> dict[str, float]:
-    command = [sys.executable, __file__, "--job", job, "--corpus", str(text), "--vocab-size", str(vocab_size)]
-    if merges:
-        command += ["--merges", str(merges)]
-    result: dict[str, float] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    return result
+PARTS: dict[str, Callable[[Run], Json]] = {
+    "train": time_training,
+    "encode": time_encoding,
+    "short": time_short,
+    "decode": time_decoding,
+    "load": time_loading,
+    "growth": time_growth,
+    "hard": time_hard,
+}
+ON_DEMAND = ("growth", "hard")
 
 
-# The whole comparison
+# The whole
 
 
-def read_lines(corpus: Path | None) -> Iterator[str]:
-    if corpus is None:
-        for path in sources():
-            yield from path.read_text(encoding="utf-8", errors="replace").splitlines()
-    elif corpus.suffix == ".zst":
-        import zstandard
-
-        with corpus.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as stream:
-            yield from io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
-    else:
-        with corpus.open(encoding="utf-8", newline="\n") as file:
-            yield from file
-
-
-def write_text(corpus: Path | None, megabytes: float, text: Path) -> int:
-    """Lines without white space at their ends and no empty ones: then a reader of lines sees the words of the whole."""
-    size = 0
-    with text.open("wb") as file:
-        for line in read_lines(corpus):
-            if stripped := line.strip():
-                size += file.write(f"{stripped}\n".encode())
-            if size >= megabytes * 1e6:
-                break
-    return size
-
-
-def verify(text: Path, vocab_size: int, folder: Path) -> int:
-    """Checks that T = 1 is plain BPE, merge for merge; returns how many merges there are."""
-    merges = []
-    for job in ("pickytok T=1.0", PEER):
-        path = folder / "merges.json"
-        in_a_process(job, text, vocab_size, path)
-        merges.append(json.loads(path.read_text()))
-    ours, theirs = merges
-    if ours != theirs:
-        place = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(map(len, merges)))
-        sys.exit(f"merges differ from number {place} on: {ours[place : place + 1]} and {theirs[place : place + 1]}")
-    return len(ours)
-
-
-def machine() -> dict[str, Any]:
+def machine() -> Json:
     info = Path("/proc/cpuinfo")
     names = [line for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
     return {
@@ -186,74 +284,77 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("pickytok", PEER)},
+        "load_average": [round(load, 2) for load in os.getloadavg()],
+        "commit": commit(),
+        "versions": {k: v for k, v in runner.must("versions").items() if k != "peak_megabytes"},
     }
 
 
-def compare(corpus: Path | None, megabytes: float, vocab_size: int, repeats: int) -> dict[str, Any]:
+def commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def gather(corpus: Sequence[Path], folder: Path) -> tuple[list[str], list[Json]]:
+    """The corpus as plain files in the folder, and what they are."""
+    if not corpus:
+        target = str(folder / "corpus0")
+        return [target], [runner.must("python_sources", target=target)]
+    files = [str(folder / f"corpus{i}") for i in range(len(corpus))]
+    facts = [runner.must("unpack", source=str(p), target=file) for p, file in zip(corpus, files, strict=True)]
+    return files, [{k: v for k, v in fact.items() if k != "peak_megabytes"} for fact in facts]
+
+
+def measure(corpus: Sequence[Path], settings: Settings, parts: Sequence[str], earlier: Json) -> Json:
+    results: Json = {"parts": dict(earlier.get("parts", {}))}
+    results["date"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    results["machine"] = machine()
+    results["settings"] = dataclasses.asdict(settings)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        text = folder / "text"
-        size = write_text(corpus, megabytes, text)
-        print(f"{size / 1e6:.1f} MB of {corpus.name if corpus else 'Python'}, vocabulary {vocab_size}")
-        print(f"verified: {verify(text, vocab_size, folder)} merges at T = 1 equal those of {PEER}")
-        runs: dict[str, list[dict[str, float]]] = {job: [] for job in CONTESTANTS}
-        for _ in range(repeats):
-            for job, results in runs.items():
-                results.append(in_a_process(job, text, vocab_size))
-        model = in_a_process("model", text, vocab_size)
-        long_word = in_a_process("long word", text, vocab_size)
-    return {
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "machine": machine(),
-        "corpus": {"name": corpus.name if corpus else "Python's standard library", "bytes": size},
-        "vocab_size": vocab_size,
-        "train": {job: summarise(results, runs[PEER]) for job, results in runs.items()},
-        "model": model,
-        "long_word": long_word,
-    }
-
-
-def summarise(results: list[dict[str, float]], peer: list[dict[str, float]]) -> dict[str, Any]:
-    """Medians, and the ratios to the peer's run of the same round."""
-    ratios = [theirs["seconds"] / ours["seconds"] for ours, theirs in zip(results, peer, strict=True)]
-    return {
-        "seconds": [round(result["seconds"], 4) for result in results],
-        "median_seconds": round(statistics.median(result["seconds"] for result in results), 4),
-        "median_peak_megabytes": round(statistics.median(result["peak_megabytes"] for result in results), 1),
-        "times_faster": [round(ratio, 3) for ratio in ratios],
-        "median_times_faster": round(statistics.median(ratios), 3),
-    }
-
-
-def show(report: dict[str, Any]) -> None:
-    print(f"{'training':<16}{'seconds':>10}{'times faster':>14}{'peak MB':>10}")
-    for job, row in report["train"].items():
-        faster, peak = row["median_times_faster"], row["median_peak_megabytes"]
-        print(f"{job:<16}{row['median_seconds']:>10.2f}{faster:>14.2f}{peak:>10.0f}")
-    model, word = report["model"], report["long_word"]
-    print(f"loading the model: {model['load_seconds'] * 1000:.0f} ms ({model['model_bytes'] / 1e6:.1f} MB)")
-    print(f"a word of a megabyte: training {word['train_seconds']:.2f} s, encoding {word['encode_seconds']:.2f} s")
+        files, results["corpus"] = gather(corpus, Path(name))
+        run = Run(files, Path(name), settings)
+        for part in parts:
+            print(f"{part}:", file=sys.stderr, flush=True)
+            start = time.monotonic()
+            result = PARTS[part](run)
+            results["parts"][part] = result | {"took_seconds": round(time.monotonic() - start, 1), "commit": commit()}
+    return results
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Times pickytok against Hugging Face tokenizers.")
-    parser.add_argument("--corpus", type=Path, help="text, plain or .zst; default: Python's standard library")
-    parser.add_argument("--megabytes", type=float, default=60, help="how much of it (60)")
-    parser.add_argument("--vocab-size", type=int, default=32_768)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--job", help=argparse.SUPPRESS)
-    parser.add_argument("--merges", type=Path, help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(description="Times pickytok against other tokenizers.")
+    parser.add_argument("--corpus", type=Path, nargs="+", default=[], metavar="FILE", help="text files, plain or .zst")
+    parser.add_argument("--growth", action="store_true", help="also against corpus size, vocabulary size, threads")
+    parser.add_argument("--hard", action="store_true", help="also the hard inputs")
+    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"these parts: {', '.join(PARTS)}")
+    parser.add_argument("--repeats", type=int, help="rounds (3)")
+    parser.add_argument("--vocab-size", type=int, help="tokens in all (32768)")
+    parser.add_argument("--smoke", action="store_true", help="small settings on a corpus too; prints, writes nothing")
+    parser.add_argument("--update", type=Path, metavar="FILE", help="keep the other parts of these results")
+    parser.add_argument(
+        "--render", type=Path, metavar="FILE", help="write the page from these results; measure nothing"
+    )
     args = parser.parse_args()
-    if args.job:
-        print(json.dumps(measure(args.job, args.corpus, args.vocab_size, args.merges)))
+    if args.render:
+        report.write(json.loads(args.render.read_text()), args.render.name, PAGE)
         return
-    report = compare(args.corpus, args.megabytes, args.vocab_size, args.repeats)
-    show(report)
+    smoke = args.smoke or not args.corpus
+    given = {"vocab_size": args.vocab_size, "repeats": args.repeats}
+    settings = dataclasses.replace(SMOKE if smoke else Settings(), **{k: v for k, v in given.items() if v is not None})
+    parts = args.only or [p for p in PARTS if p not in ON_DEMAND or getattr(args, p)]
+    earlier = json.loads(args.update.read_text()) if args.update else {}
+    results = measure(args.corpus, settings, parts, earlier)
+    if smoke:
+        print(report.render(results, None))
+        return
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{report['date']}.json"
-    path.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"wrote {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+    path = RESULTS / f"{results['date']}.json"
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    report.write(results, path.name, PAGE)
+    print(f"wrote {path.relative_to(HERE.parent)} and {PAGE.relative_to(HERE.parent)}")
 
 
 if __name__ == "__main__":

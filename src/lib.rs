@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod alphabet;
+pub mod batch;
 mod cache;
 mod corpus;
 pub mod counts;

@@ -52,8 +52,12 @@ impl Model {
                     write!(out, "[\"+\",{},{},{count}]", token(left), token(right))?;
                 }
                 Event::Remove { token: removed, parts, absorbed, frequency } => {
-                    let parts: Vec<String> = parts.iter().map(token).collect();
-                    write!(out, "[\"-\",{},[{}],{absorbed},{frequency}]", token(removed), parts.join(","))?;
+                    write!(out, "[\"-\",{},[", token(removed))?;
+                    // One by one: a token of ten megabytes may fall into as many parts.
+                    for (index, part) in parts.iter().enumerate() {
+                        write!(out, "{}{}", if index == 0 { "" } else { "," }, token(part))?;
+                    }
+                    write!(out, "],{absorbed},{frequency}]")?;
                 }
             }
         }

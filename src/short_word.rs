@@ -11,11 +11,11 @@ pub(crate) struct ShortWord {
 }
 
 impl ShortWord {
-    /// What fills an empty place in a table.
+    /// What stands for a word that is not short, and fills an empty place in a table.
     pub(crate) const NONE: Self = Self { low: 0, high: 0 };
 
     #[inline]
-    pub(crate) fn new(word: &[u8]) -> Option<Self> {
+    pub(crate) fn new(word: &[u8]) -> Self {
         let length = word.len();
         // Loads overlap where the length is no power of two: the same bytes fall on the same places.
         let (low, high) = match length {
@@ -30,28 +30,28 @@ impl ShortWord {
                 let byte = |at: usize| u64::from(word[at]) << (8 * at);
                 (byte(0) | byte(length / 2) | byte(length - 1), 0)
             }
-            _ => return None,
+            _ => return Self::NONE,
         };
-        Some(Self { low, high: high | (length as u64) << 56 })
+        Self { low, high: high | (length as u64) << 56 }
     }
 
     /// The first `length` bytes of a chunk, from 1 to 15.
     #[inline]
-    pub(crate) fn from_chunk(chunk: u128, length: usize) -> Self {
-        debug_assert!((1..16).contains(&length));
-        let bytes = chunk & ((1 << (8 * length)) - 1);
-        Self { low: bytes as u64, high: (bytes >> 64) as u64 | (length as u64) << 56 }
+    pub(crate) fn from_chunk(chunk: &[u8; 16], length: usize) -> Self {
+        let key = u128::from_le_bytes(*chunk) & MASKS[length] | (length as u128) << 120;
+        Self { low: key as u64, high: (key >> 64) as u64 }
     }
 
     pub(crate) fn is_none(self) -> bool {
         self.high == 0
     }
 
-    /// A hash whose high bits are good: one multiplication, folded.
+    /// Where a table of `size` places begins to look for the word: a hash of one multiplication, scaled by another.
     #[inline]
-    pub(crate) fn hash(self) -> u64 {
+    pub(crate) fn place(self, size: usize) -> usize {
         let product = u128::from(self.low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(self.high ^ 0xD1B5_4A32_D192_ED03);
-        (product >> 64) as u64 ^ product as u64
+        let hash = (product >> 64) as u64 ^ product as u64;
+        ((u128::from(hash) * size as u128) >> 64) as usize
     }
 
     /// Orders words as their bytes do: the bytes, padded with zeros, then the length.
@@ -59,6 +59,17 @@ impl ShortWord {
         u128::from(self.low.swap_bytes()) << 64 | u128::from(self.high.swap_bytes())
     }
 }
+
+/// By length: the bytes that count. A table is quicker than shifting 128 bits.
+const MASKS: [u128; 16] = {
+    let mut masks = [0; 16];
+    let mut length = 1;
+    while length < 16 {
+        masks[length] = masks[length - 1] << 8 | 0xFF;
+        length += 1;
+    }
+    masks
+};
 
 #[inline]
 fn first_eight(word: &[u8]) -> u64 {
@@ -89,14 +100,16 @@ mod tests {
             b"abcdefghi",
             b"abcdefghijklmno",
         ];
-        let short: Vec<ShortWord> = words.iter().map(|word| ShortWord::new(word).unwrap()).collect();
+        let short: Vec<ShortWord> = words.iter().map(|word| ShortWord::new(word)).collect();
         for (word, short) in words.iter().zip(&short) {
             let bytes = short.order().to_be_bytes();
             assert_eq!(&bytes[..bytes[15] as usize], *word);
             assert!(!short.is_none());
         }
         assert!(short.is_sorted_by(|a, b| a.order() < b.order()));
-        assert_eq!(ShortWord::new(b""), None);
-        assert_eq!(ShortWord::new(b"abcdefghijklmnop"), None);
+        assert_eq!(ShortWord::new(b""), ShortWord::NONE);
+        assert_eq!(ShortWord::new(b"abcdefghijklmnop"), ShortWord::NONE);
+        assert_eq!(ShortWord::from_chunk(b"abcdefghijklmnop", 5), ShortWord::new(b"abcde"));
+        assert_eq!(ShortWord::from_chunk(b"abcdefghijklmnop", 15), ShortWord::new(b"abcdefghijklmno"));
     }
 }

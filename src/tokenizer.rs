@@ -1,19 +1,18 @@
 //! From text to ids and back: special tokens, words, the cache, batches, offsets.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::alphabet::{UNKNOWN, Unit, WORD_MARK};
+use crate::batch::Input;
 use crate::cache::WordCache;
-use crate::counts::run;
 use crate::encoder::{MAX_WORD, Replayer, Scratch, UNKNOWN_SYMBOL};
 use crate::error::{Error, Result};
 use crate::inference::{Lexicon, Mode, PostRemoval};
 use crate::model::Model;
 use crate::pretokenize::Splitter;
-use crate::progress::{Progress, Stage};
+use crate::progress::Progress;
 use crate::short_word::ShortWord;
 use crate::vocabulary::Symbol;
 
@@ -70,31 +69,14 @@ enum Piece<'t> {
     Special(&'t str),
 }
 
-/// Many encoded texts, end to end: text `i` is `ids[offsets[i]..offsets[i + 1]]`.
-#[derive(Debug)]
-pub struct Batch {
-    pub ids: Vec<u32>,
-    pub offsets: Vec<i64>,
-}
-
 /// Where a token comes from: its first character and the one after its last.
 pub type Offset = (usize, usize);
-
-/// Texts that one thread encoded: their place among all, their ids end to end, and where each ends.
-struct Group {
-    index: usize,
-    ids: Vec<u32>,
-    ends: Vec<usize>,
-}
 
 /// One event in the life of a word: its number, and the tokens after it.
 pub type TraceStep = (usize, Vec<String>);
 
-/// So many words are cut before the first is looked up in the cache. Its places are fetched meanwhile.
+/// So many words are cut before the first is looked up in the cache; their places are fetched meanwhile.
 const WAITING: usize = 16;
-
-/// Texts are handed to threads in groups of about so many bytes.
-const GROUP_BYTES: usize = 1 << 18;
 
 impl Tokenizer {
     pub fn new(model: Model) -> Self {
@@ -137,81 +119,68 @@ impl Tokenizer {
         self.with_worker(|worker| self.encode_text(worker, text, options, progress, out, |_, _| ()))
     }
 
-    /// Appends the ids of bytes. What is not UTF-8 makes words of its own, each run of bad bytes one, and what is
-    /// between are documents; with the pre-tokenizer `none` all of it is one word, as always.
+    /// Appends the ids of bytes, which need not be text.
     pub fn encode_bytes(&self, bytes: &[u8], mode: Mode, progress: &Progress, out: &mut Vec<u32>) -> Result<()> {
         let options = EncodeOptions { mode, ..EncodeOptions::default() };
+        self.with_worker(|worker| self.encode_pieces(worker, bytes, &options, progress, out))
+    }
+
+    /// Appends the ids of several texts; tells how many each has.
+    pub(crate) fn encode_each(
+        &self,
+        texts: &[Input<'_>],
+        options: &EncodeOptions,
+        progress: &Progress,
+        out: &mut Vec<u32>,
+        mut encoded: impl FnMut(usize),
+    ) -> Result<()> {
         self.with_worker(|worker| {
-            if self.model.config().unit == Unit::Byte && self.model.pretokenizer().name() == "none" && !bytes.is_empty()
-            {
-                return self.encode_word(&mut worker.buffers, bytes, ShortWord::new(bytes), mode, progress, out);
-            }
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                let valid = rest.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-                self.encode_text(worker, valid, &options, progress, out, |_, _| ())?;
-                rest = &rest[valid.len()..];
-                let bad: usize =
-                    rest.utf8_chunks().take_while(|chunk| chunk.valid().is_empty()).map(|c| c.invalid().len()).sum();
-                let (word, others) = rest.split_at(bad);
-                rest = others;
-                if word.is_empty() {
-                    continue;
+            for text in texts {
+                let start = out.len();
+                match text {
+                    Input::Text(text) => self.encode_text(worker, text, options, progress, out, |_, _| ())?,
+                    Input::Bytes(bytes) => self.encode_pieces(worker, bytes, options, progress, out)?,
                 }
-                if self.model.config().unit == Unit::Char {
-                    let position = bytes.len() - rest.len() - bad;
-                    return Err(Error::value(format!("invalid UTF-8 at byte {position}; the char unit needs text")));
-                }
-                self.encode_word(&mut worker.buffers, word, ShortWord::new(word), mode, progress, out)?;
+                encoded(out.len() - start);
+                progress.advance(text.len() as u64)?;
             }
             Ok(())
         })
     }
 
-    /// Encodes many texts on at most `threads` threads.
-    pub fn encode_batch(
+    /// What is not UTF-8 makes words of its own, each run of bad bytes one, and what is between are documents; with
+    /// the pre-tokenizer `none` all of it is one word, as always.
+    fn encode_pieces(
         &self,
-        texts: &[&str],
+        worker: &mut Worker,
+        bytes: &[u8],
         options: &EncodeOptions,
-        threads: usize,
         progress: &Progress,
-    ) -> Result<Batch> {
-        progress.begin(Stage::Encode, texts.iter().map(|text| text.len() as u64).sum());
-        let groups = group(texts);
-        let next = AtomicUsize::new(0);
-        let work = || -> Result<Vec<Group>> {
-            self.with_worker(|worker| {
-                let mut done = Vec::new();
-                loop {
-                    let index = next.fetch_add(1, Relaxed);
-                    let Some(texts) = groups.get(index) else { return Ok(done) };
-                    let bytes: usize = texts.iter().map(|text| text.len()).sum();
-                    let mut ids = Vec::with_capacity(bytes / 3);
-                    let mut ends = Vec::with_capacity(texts.len());
-                    for text in *texts {
-                        self.encode_text(worker, text, options, progress, &mut ids, |_, _| ())?;
-                        ends.push(ids.len());
-                        progress.advance(text.len() as u64)?;
-                    }
-                    done.push(Group { index, ids, ends });
-                }
-            })
-        };
-        let threads = threads.min(groups.len());
-        let mut done: Vec<_> =
-            run(threads, || work().inspect_err(|_| progress.stop()))?.into_iter().flatten().collect();
-        done.sort_unstable_by_key(|group| group.index);
-        let mut batch = Batch {
-            ids: Vec::with_capacity(done.iter().map(|group| group.ids.len()).sum()),
-            offsets: Vec::with_capacity(texts.len() + 1),
-        };
-        batch.offsets.push(0);
-        for Group { ids, ends, .. } in done {
-            let start = batch.ids.len();
-            batch.offsets.extend(ends.iter().map(|end| (start + end) as i64));
-            batch.ids.extend_from_slice(&ids);
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        if let Ok(text) = str::from_utf8(bytes) {
+            return self.encode_text(worker, text, options, progress, out, |_, _| ());
         }
-        Ok(batch)
+        if self.model.config().unit == Unit::Byte && self.model.pretokenizer().name() == "none" {
+            return self.encode_word(&mut worker.buffers, bytes, ShortWord::new(bytes), options.mode, progress, out);
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let valid = rest.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            self.encode_text(worker, valid, options, progress, out, |_, _| ())?;
+            rest = &rest[valid.len()..];
+            let bad = rest.utf8_chunks().take_while(|chunk| chunk.valid().is_empty()).map(|c| c.invalid().len()).sum();
+            let (word, others) = rest.split_at(bad);
+            if !word.is_empty() && self.model.config().unit == Unit::Char {
+                let position = bytes.len() - rest.len();
+                return Err(Error::value(format!("invalid UTF-8 at byte {position}; the char unit needs text")));
+            }
+            rest = others;
+            if !word.is_empty() {
+                self.encode_word(&mut worker.buffers, word, ShortWord::new(word), options.mode, progress, out)?;
+            }
+        }
+        Ok(())
     }
 
     /// The ids of a text, and for each the characters that it comes from.
@@ -315,33 +284,6 @@ impl Tokenizer {
         Ok(bytes)
     }
 
-    /// Decodes many sequences of ids on at most `threads` threads.
-    pub fn decode_batch(
-        &self,
-        batch: &[Vec<u32>],
-        skip_special_tokens: bool,
-        threads: usize,
-        progress: &Progress,
-    ) -> Result<Vec<Vec<u8>>> {
-        let next = AtomicUsize::new(0);
-        let groups: Vec<&[Vec<u32>]> = batch.chunks(64).collect();
-        let work = || -> Result<Vec<(usize, Vec<Vec<u8>>)>> {
-            let mut done = Vec::new();
-            loop {
-                progress.check()?;
-                let index = next.fetch_add(1, Relaxed);
-                let Some(group) = groups.get(index) else { return Ok(done) };
-                let decoded: Result<Vec<_>> = group.iter().map(|ids| self.decode(ids, skip_special_tokens)).collect();
-                done.push((index, decoded?));
-            }
-        };
-        let threads = threads.min(groups.len());
-        let mut done: Vec<_> =
-            run(threads, || work().inspect_err(|_| progress.stop()))?.into_iter().flatten().collect();
-        done.sort_unstable_by_key(|&(index, _)| index);
-        Ok(done.into_iter().flat_map(|(_, decoded)| decoded).collect())
-    }
-
     /// Lends a worker: one at rest, or a new one. It is lost if `work` panics, which is fine.
     fn with_worker<T>(&self, work: impl FnOnce(&mut Worker) -> T) -> T {
         let rested = self.workers.try_lock().ok().and_then(|mut workers| workers.pop());
@@ -386,63 +328,70 @@ impl Tokenizer {
     ) -> Result<()> {
         let Worker { splitter, buffers } = worker;
         let mut result = Ok(());
-        let mut batches: u32 = 0;
-        let mut waiting: [(&[u8], Option<ShortWord>); WAITING] = [(&[], None); WAITING];
+        let mut waiting: [(&[u8], ShortWord); WAITING] = [(&[], ShortWord::NONE); WAITING];
         let mut length = 0;
-        let mut encode = |buffers: &mut Buffers, words: &[(&'t [u8], Option<ShortWord>)]| -> Result<()> {
-            batches = batches.wrapping_add(1);
-            if batches.is_multiple_of(1 << 8) {
-                progress.check()?;
-            }
-            for &(word, key) in words {
-                let start = out.len();
-                self.encode_word(buffers, word, key, mode, progress, out)?;
-                encoded(Piece::Word(word), &out[start..]);
-            }
-            Ok(())
-        };
         let split = splitter.split_keyed(document, |word, key| {
-            if let Some(key) = key {
-                buffers.cache.prefetch(key);
-            }
+            buffers.cache.prefetch(key);
             waiting[length] = (word, key);
             length += 1;
             if length == WAITING {
                 length = 0;
                 if result.is_ok() {
-                    result = encode(buffers, &waiting);
+                    result = self.encode_words(buffers, &waiting, mode, progress, out, encoded);
                 }
             }
         });
         result?;
-        encode(buffers, &waiting[..length])?;
+        self.encode_words(buffers, &waiting[..length], mode, progress, out, encoded)?;
         split
     }
 
     #[inline]
+    fn encode_words<'t>(
+        &self,
+        buffers: &mut Buffers,
+        words: &[(&'t [u8], ShortWord)],
+        mode: Mode,
+        progress: &Progress,
+        out: &mut Vec<u32>,
+        encoded: &mut impl FnMut(Piece<'t>, &[u32]),
+    ) -> Result<()> {
+        progress.check()?;
+        for &(word, key) in words {
+            let start = out.len();
+            if mode != Mode::Events || !buffers.cache.get(word, key, out) {
+                self.encode_word(buffers, word, key, mode, progress, out)?;
+            }
+            encoded(Piece::Word(word), &out[start..]);
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of a word that is not in the cache. Apart from the loop over words, which it would slow down.
+    #[cold]
+    #[inline(never)]
     fn encode_word(
         &self,
         buffers: &mut Buffers,
         word: &[u8],
-        key: Option<ShortWord>,
+        key: ShortWord,
         mode: Mode,
         progress: &Progress,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         let Buffers { cache, scratch, tokens, other_modes } = buffers;
+        self.load(word, &mut scratch.symbols)?;
         if mode == Mode::Events {
-            return cache.get_or(word, key, out, |out| {
-                self.load(word, &mut scratch.symbols)?;
-                self.replayer.encode(scratch, progress)?;
-                self.push_ids(&scratch.symbols, out);
-                Ok(())
-            });
+            let start = out.len();
+            self.replayer.encode(scratch, progress)?;
+            self.push_ids(&scratch.symbols, out);
+            cache.insert(word, key, &out[start..]);
+            return Ok(());
         }
         let modes = match other_modes {
             Some(modes) => modes,
             None => other_modes.insert(self.other_modes(progress)?),
         };
-        self.load(word, &mut scratch.symbols)?;
         tokens.clear();
         match mode {
             Mode::Events => {}
@@ -486,23 +435,6 @@ impl Tokenizer {
         }
         Ok(modes)
     }
-}
-
-/// Contiguous groups of texts, each large enough to be worth a thread's while.
-fn group<'a, 't>(texts: &'a [&'t str]) -> Vec<&'a [&'t str]> {
-    let mut groups = Vec::new();
-    let (mut start, mut bytes) = (0, 0);
-    for (index, text) in texts.iter().enumerate() {
-        bytes += text.len();
-        if bytes >= GROUP_BYTES {
-            groups.push(&texts[start..=index]);
-            (start, bytes) = (index + 1, 0);
-        }
-    }
-    if start < texts.len() {
-        groups.push(&texts[start..]);
-    }
-    groups
 }
 
 /// Counts characters while it walks forward through a text.

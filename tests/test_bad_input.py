@@ -445,8 +445,9 @@ def test_texts_of_the_wrong_type(tiny: Tokenizer) -> None:
     for text in wrong:
         with pytest.raises(TypeError):
             tiny.encode(text)
-        with pytest.raises(TypeError):
-            tiny.encode_batch(["fine", text])
+        if not isinstance(text, bytes):  # a batch takes bytes too
+            with pytest.raises(TypeError):
+                tiny.encode_batch(["fine", text])
         with pytest.raises(TypeError):
             WordCounts.from_iterator(["fine", text])
     with pytest.raises(TypeError):

@@ -291,6 +291,15 @@ def test_nothing_is_nothing(byte_tokenizer: Tokenizer) -> None:
     assert byte_tokenizer.tokenize("") == []
     assert byte_tokenizer.encode_with_offsets("") == ([], [])
     assert byte_tokenizer.encode_batch([]) == []
+    mixed: list[str | bytes] = ["a text", b"bytes", b"\xffbad\x80\x81", "é".encode()]
+    for mode in MODES:
+        expected = [
+            byte_tokenizer.encode(text, mode=mode)
+            if isinstance(text, str)
+            else byte_tokenizer.encode_bytes(text, mode=mode)
+            for text in mixed
+        ]
+        assert byte_tokenizer.encode_batch(mixed, mode=mode) == expected
     assert byte_tokenizer.encode_batch(["", "a", ""])[::2] == [[], []]
     ids, offsets = byte_tokenizer.encode_to_numpy([])
     assert (ids.tolist(), offsets.tolist()) == ([], [0])

@@ -22,6 +22,7 @@ _Errors: TypeAlias = Literal["strict", "replace"]
 _DecodeErrors: TypeAlias = Literal["strict", "replace", "ignore"]
 _Mode: TypeAlias = Literal["events", "post_removal", "greedy", "shortest"]
 _Special: TypeAlias = Collection[str] | Literal["all"]
+_Texts: TypeAlias = Iterable[str] | Iterable[bytes] | Iterable[str | bytes]
 _Ids: TypeAlias = Sequence[int] | npt.NDArray[np.uint32]
 _Progress: TypeAlias = Callable[[str, int, int], object] | None
 
@@ -238,17 +239,17 @@ class Tokenizer:
         """`len(encode(text))`, without making a list."""
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         allowed_special: _Special = (),
         mode: _Mode = "events",
         num_threads: int | None = None,
         progress: _Progress = None,
     ) -> list[list[int]]:
-        """The ids of many texts, on all cores."""
+        """The ids of many texts, on all cores. Bytes are taken as `encode_bytes` takes them."""
     def encode_to_numpy(
         self,
-        texts: Iterable[str],
+        texts: _Texts,
         *,
         allowed_special: _Special = (),
         mode: _Mode = "events",

@@ -5,6 +5,7 @@
 //! taken apart, so that a large one is counted in blocks. All but `whitespace` are partitions: the words, joined,
 //! are the document. Presets take time linear in the text and allocate nothing.
 
+mod chunk;
 mod custom;
 mod cut;
 mod scan;
@@ -131,12 +132,8 @@ impl Splitter {
         self.split_keyed(text, |bytes, _| word(str::from_utf8(bytes).expect("words are whole characters")))
     }
 
-    /// The same with words as bytes, each with its key if it is short: what a table of words wants.
-    pub(crate) fn split_keyed<'t>(
-        &mut self,
-        text: &'t str,
-        mut word: impl FnMut(&'t [u8], Option<ShortWord>),
-    ) -> Result<()> {
+    /// The same with words as bytes, each with its key, `NONE` if it is long: what a table of words wants.
+    pub(crate) fn split_keyed<'t>(&mut self, text: &'t str, mut word: impl FnMut(&'t [u8], ShortWord)) -> Result<()> {
         match &mut self.0 {
             Engine::Custom(matcher) => {
                 return matcher.split(text, |found| word(found.as_bytes(), ShortWord::new(found.as_bytes())));

@@ -14,6 +14,7 @@
 
 use crate::short_word::ShortWord;
 
+use super::chunk::Chunk;
 use super::unicode::{ASCII, CASELESS, LETTER, LOWER, MARK, Mask, NEWLINE, NUMBER, PUNCTUATION, Table, UPPER, WHITE};
 
 /// `U` and `W` of the gpt4o pattern, and what they share.
@@ -47,7 +48,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Python's `str.split()`.
-    pub(super) fn whitespace(self, mut word: impl FnMut(&'t [u8], Option<ShortWord>)) {
+    pub(super) fn whitespace(self, mut word: impl FnMut(&'t [u8], ShortWord)) {
         let mut start = 0;
         let mut end = 0;
         while end < self.bytes.len() {
@@ -72,16 +73,16 @@ impl<'t> Scanner<'t> {
         char.is(WHITE) || matches!(self.bytes[at], 0x1c..=0x1f)
     }
 
-    pub(super) fn gpt2(self, word: impl FnMut(&'t [u8], Option<ShortWord>)) {
-        self.words(word, plain_length, |at| self.gpt2_end(at));
+    pub(super) fn gpt2(self, word: impl FnMut(&'t [u8], ShortWord)) {
+        self.words(word, Chunk::plain_length, |at| self.gpt2_end(at));
     }
 
-    pub(super) fn gpt4(self, word: impl FnMut(&'t [u8], Option<ShortWord>)) {
-        self.words(word, plain_length, |at| self.gpt4_end(at));
+    pub(super) fn gpt4(self, word: impl FnMut(&'t [u8], ShortWord)) {
+        self.words(word, Chunk::plain_length, |at| self.gpt4_end(at));
     }
 
-    pub(super) fn gpt4o(self, word: impl FnMut(&'t [u8], Option<ShortWord>)) {
-        self.words(word, plain_cased_length, |at| self.gpt4o_end(at));
+    pub(super) fn gpt4o(self, word: impl FnMut(&'t [u8], ShortWord)) {
+        self.words(word, Chunk::plain_cased_length, |at| self.gpt4o_end(at));
     }
 
     /// Most words of most texts are plain: found, and packed into their key, from one chunk of 16 bytes without a
@@ -89,18 +90,17 @@ impl<'t> Scanner<'t> {
     #[inline]
     fn words(
         self,
-        mut word: impl FnMut(&'t [u8], Option<ShortWord>),
-        plain: impl Fn(u128) -> usize,
+        mut word: impl FnMut(&'t [u8], ShortWord),
+        plain: impl Fn(Chunk<'t>) -> usize,
         end: impl Fn(usize) -> usize,
     ) {
         let mut start = 0;
         while start < self.bytes.len() {
             let rest = &self.bytes[start..];
             if let Some(chunk) = rest.first_chunk() {
-                let chunk = u128::from_le_bytes(*chunk);
-                let length = plain(chunk);
+                let length = plain(Chunk(chunk));
                 if length > 0 {
-                    word(&rest[..length], Some(ShortWord::from_chunk(chunk, length)));
+                    word(&rest[..length], ShortWord::from_chunk(chunk, length));
                     start += length;
                     continue;
                 }
@@ -331,45 +331,6 @@ impl<'t> Scanner<'t> {
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
-const WIDE_ONES: u128 = (ONES as u128) << 64 | ONES as u128;
-
-/// The high bit of every byte of `chunk` that is not in an ASCII range.
-#[inline]
-fn outside(first: u8, last: u8, chunk: u128) -> u128 {
-    const HIGH: u128 = 0x80 * WIDE_ONES;
-    let low = chunk & !HIGH;
-    let from_first = low + u128::from(0x80 - first) * WIDE_ONES;
-    let above_last = low + u128::from(0x7f - last) * WIDE_ONES;
-    (!from_first | above_last | chunk) & HIGH
-}
-
-/// The length of ` ?[A-Za-z]+` at the beginning of a chunk, if it is a word whatever follows; else 0.
-///
-/// It is one in gpt2 and gpt4: an optional space and a run of letters. Only a character beyond ASCII could go on
-/// with the run, and it must end within the chunk.
-#[inline]
-fn plain_length(chunk: u128) -> usize {
-    let space = u32::from(chunk as u8 == b' ');
-    let letters = (outside(b'a', b'z', chunk | (0x20 * WIDE_ONES)) >> (8 * space)).trailing_zeros() / 8;
-    let length = space + letters;
-    let plain = letters > 0 && length < 16 && (chunk >> (8 * length)) as u8 & 0x80 == 0;
-    if plain { length as usize } else { 0 }
-}
-
-/// The length of ` ?[A-Z]*[a-z]+`, the same for gpt4o. An apostrophe could begin its suffix.
-#[inline]
-fn plain_cased_length(chunk: u128) -> usize {
-    let space = u32::from(chunk as u8 == b' ');
-    let upper = (outside(b'A', b'Z', chunk) >> (8 * space)).trailing_zeros() / 8;
-    let head = (space + upper).min(15);
-    let lower = (outside(b'a', b'z', chunk) >> (8 * head)).trailing_zeros() / 8;
-    let length = head + lower;
-    if lower == 0 || length > 15 {
-        return 0;
-    }
-    let next = (chunk >> (8 * length)) as u8;
-    if next & 0x80 == 0 && next != b'\'' { length as usize } else { 0 }
-}
 
 /// How many of the eight bytes of `chunk`, from the lowest, are in an ASCII range.
 fn leading_in(first: u8, last: u8, chunk: u64) -> usize {

@@ -5,10 +5,11 @@ use std::thread::available_parallelism;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::alphabet::Unit;
+use crate::batch::Input;
 use crate::model::TrainConfig;
 use crate::pretokenize::PreTokenizer;
 use crate::source::Errors;
@@ -45,14 +46,33 @@ pub(super) fn threads(num_threads: Option<&Bound<'_, PyAny>>) -> PyResult<usize>
     }
 }
 
-/// Texts of an iterable, borrowed from their Python strings.
-pub(super) fn texts(argument: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
-    if argument.is_instance_of::<PyString>() {
-        return Err(wrong_type("texts", "an iterable of strings", argument));
+/// One text of a batch, borrowed from its Python object.
+pub(super) enum Text {
+    String(PyBackedStr),
+    Bytes(PyBackedBytes),
+}
+
+impl Text {
+    pub(super) fn input(&self) -> Input<'_> {
+        match self {
+            Self::String(text) => Input::Text(text),
+            Self::Bytes(bytes) => Input::Bytes(bytes),
+        }
+    }
+}
+
+/// Texts of an iterable: strings, or bytes.
+pub(super) fn texts(argument: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
+    if argument.is_instance_of::<PyString>() || argument.is_instance_of::<PyBytes>() {
+        return Err(wrong_type("texts", "an iterable of strings or bytes", argument));
     }
     let mut texts = Vec::with_capacity(argument.len().unwrap_or(0));
-    for (index, text) in argument.try_iter()?.enumerate() {
-        texts.push(self::text(index, &text?, Errors::Strict)?);
+    for (index, item) in argument.try_iter()?.enumerate() {
+        let item = item?;
+        texts.push(match item.cast::<PyBytes>() {
+            Ok(bytes) => Text::Bytes(bytes.clone().into()),
+            Err(_) => Text::String(text(index, &item, Errors::Strict)?),
+        });
     }
     Ok(texts)
 }

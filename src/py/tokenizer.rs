@@ -9,15 +9,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::LongCall;
-use super::arguments::{Keywords, callback, ids, texts, threads, wrong_type};
+use super::arguments::{Keywords, Text, callback, ids, texts, threads, wrong_type};
 use super::counts::{CORPUS_KEYWORDS, PyWordCounts, count_dict, count_files, count_iterator};
 use crate::alphabet::{Alphabet, Unit};
+use crate::batch::{Batch, Input};
 use crate::error::Error;
 use crate::file::write_atomically;
 use crate::inference::Mode;
 use crate::model::{Event, Model};
 use crate::progress::Progress;
-use crate::tokenizer::{AllowedSpecial, Batch, EncodeOptions, Offset, Tokenizer};
+use crate::tokenizer::{AllowedSpecial, EncodeOptions, Offset, Tokenizer};
 use crate::trainer::train;
 use crate::vocabulary::{Made, Symbol};
 
@@ -93,8 +94,8 @@ impl PyTokenizer {
     ) -> PyResult<Batch> {
         let (threads, progress) = (threads(num_threads)?, callback(progress)?);
         let texts = self::texts(texts)?;
-        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-        let bytes = texts.iter().map(|text| text.len()).sum();
+        let texts: Vec<Input<'_>> = texts.iter().map(Text::input).collect();
+        let bytes = texts.iter().map(Input::len).sum();
         Self::run(py, bytes, progress, |progress| self.0.encode_batch(&texts, options, threads, progress))
     }
 
