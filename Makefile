@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 CORE := Cargo.toml pyproject.toml $(wildcard Cargo.lock) $(shell find src -name '*.rs')
 
-.PHONY: help dev fmt lint test rust-test bench demo docs wheel fuzz clean
+.PHONY: help dev fmt lint test rust-test valgrind bench demo docs wheel fuzz clean
 
 help:
 	@echo "make dev     virtual environment with an editable, optimised build and all tools"
@@ -24,6 +24,7 @@ help:
 	@echo "make fmt     format all sources"
 	@echo "make lint    check format, lints, types and stubs"
 	@echo "make docs    renew what is generated in docs/ and run every example"
+	@echo "make valgrind  the tests of unsafe code under valgrind, which must be installed"
 	@echo "make fuzz    compare with the oracle on N=$(N) random corpora"
 	@echo "make bench   time against other tokenizers; BENCH='--corpus FILE... --growth --hard'"
 	@echo "make wheel   wheel and sdist in dist/, tried in a fresh environment"
@@ -60,6 +61,12 @@ rust-test: $(VENV)/.created
 
 test: lint rust-test
 	$(BIN)/pytest
+
+# The few lines of unsafe code, with debug assertions, under a checker of every memory access.
+valgrind:
+	cargo test --quiet --no-default-features --lib \
+		--config 'target."cfg(all())".runner = "valgrind --quiet --error-exitcode=9"' \
+		-- chunk short_word pretokenize::tests::examples counts::tests
 
 demo: dev
 	$(BIN)/pickytok demo

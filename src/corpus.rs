@@ -116,7 +116,8 @@ impl Corpus {
         let mut order: Vec<u32> = (0..counts.len() as u32).collect();
         // Equal counts side by side make few runs; nothing else depends on the order of words.
         order.sort_unstable_by_key(|&word| std::cmp::Reverse(counts.count(word as usize)));
-        let mut slots = vec![BOUNDARY];
+        let mut slots = Vec::with_capacity(counts.bytes() + counts.len() + 1);
+        slots.push(BOUNDARY);
         let mut runs: Vec<Run> = Vec::new();
         for &word in &order {
             progress.check()?;

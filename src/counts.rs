@@ -47,19 +47,19 @@ impl WordCounts {
         let source = Source::open(files, pretokenizer, lines, errors, progress)?;
         progress.begin(Stage::Count, source.total_bytes());
         let source = Mutex::new(source);
-        let count = || -> Result<Counter> {
+        let count = || -> Result<Self> {
             let mut counter = Counter::new(pretokenizer);
             loop {
                 progress.check()?;
                 // A poisoned lock means that another worker panicked; its panic is the one to report.
                 let block = source.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next_block()?;
-                let Some(block) = block else { return Ok(counter) };
+                let Some(block) = block else { return counter.finish(pretokenizer) };
                 block.documents(|document| counter.count(document))?;
                 progress.advance(block.disk_bytes())?;
             }
         };
-        let counters = run(threads, || count().inspect_err(|_| progress.stop()))?;
-        Self::from_counters(pretokenizer, counters)
+        let counts = run(threads, || count().inspect_err(|_| progress.stop()))?;
+        Self::sum(pretokenizer, counts)
     }
 
     /// Takes finished words with their counts.
@@ -76,26 +76,30 @@ impl WordCounts {
         Ok(result)
     }
 
-    /// Joins the counters of several threads, and puts the words in order.
+    /// Joins the counters of several threads.
     pub fn from_counters(pretokenizer: &PreTokenizer, counters: Vec<Counter>) -> Result<Self> {
-        let mut all = Words::default();
-        for Counter { mut words, .. } in counters {
-            words.short.flush();
-            if all.is_empty() {
-                all = words;
-            } else {
-                all.add_all(&words);
+        let counts: Vec<Result<Self>> = thread::scope(|scope| {
+            let workers: Vec<_> =
+                counters.into_iter().map(|counter| scope.spawn(|| counter.finish(pretokenizer))).collect();
+            workers.into_iter().map(join).collect()
+        });
+        Self::sum(pretokenizer, counts.into_iter().collect::<Result<_>>()?)
+    }
+
+    /// Adds up counts in pairs, so that no word is copied more often than it must.
+    fn sum(pretokenizer: &PreTokenizer, mut counts: Vec<Self>) -> Result<Self> {
+        while counts.len() > 1 {
+            let mut sums = Vec::with_capacity(counts.len().div_ceil(2));
+            let mut rest = counts.into_iter();
+            while let Some(first) = rest.next() {
+                sums.push(match rest.next() {
+                    Some(second) => first.add(&second)?,
+                    None => first,
+                });
             }
+            counts = sums;
         }
-        let mut result = Self::empty(pretokenizer.clone(), unicode_version().to_owned());
-        let mut marked = pretokenizer.prefix().to_owned();
-        let mark = marked.len();
-        all.in_order(|bytes, n| {
-            marked.truncate(mark);
-            marked.push_str(str::from_utf8(bytes).expect("words are cut from text"));
-            result.push(&marked, n)
-        })?;
-        Ok(result)
+        Ok(counts.pop().unwrap_or_else(|| Self::empty(pretokenizer.clone(), unicode_version().to_owned())))
     }
 
     /// Appends a word that is not before the last one; an equal one is added to it.
@@ -160,6 +164,11 @@ impl WordCounts {
         self.total
     }
 
+    /// The length of all words together, each taken once.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     pub fn word(&self, index: usize) -> &str {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
@@ -200,6 +209,11 @@ pub(crate) fn check_same(
     Ok(())
 }
 
+/// Waits for a thread; its panic goes on here.
+fn join<T>(worker: thread::ScopedJoinHandle<'_, T>) -> T {
+    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Runs the same work on several threads; the first error in the order of threads wins.
 pub(crate) fn run<T: Send>(threads: usize, work: impl Fn() -> Result<T> + Sync) -> Result<Vec<T>> {
     if threads <= 1 {
@@ -209,7 +223,7 @@ pub(crate) fn run<T: Send>(threads: usize, work: impl Fn() -> Result<T> + Sync) 
         let workers: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
         let mut results = vec![work()];
         for worker in workers {
-            results.push(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            results.push(join(worker));
         }
         results
     });
@@ -248,6 +262,21 @@ impl Counter {
                 words.short.count(key);
             }
         })
+    }
+
+    /// The words in order. Sorted lists are what threads exchange: to insert the words of one hash table into another
+    /// in the order of their places would fill it region by region, in quadratic time.
+    fn finish(mut self, pretokenizer: &PreTokenizer) -> Result<WordCounts> {
+        self.words.short.flush();
+        let mut counts = WordCounts::empty(pretokenizer.clone(), unicode_version().to_owned());
+        let mut marked = pretokenizer.prefix().to_owned();
+        let mark = marked.len();
+        self.words.in_order(|bytes, n| {
+            marked.truncate(mark);
+            marked.push_str(str::from_utf8(bytes).expect("words are cut from text"));
+            counts.push(&marked, n)
+        })?;
+        Ok(counts)
     }
 }
 
@@ -288,15 +317,6 @@ struct LongWord {
 }
 
 impl Words {
-    fn is_empty(&self) -> bool {
-        self.short.len == 0 && self.long.table.is_empty()
-    }
-
-    fn add_all(&mut self, other: &Self) {
-        other.short.iter().for_each(|(word, n)| self.short.add(word, n));
-        other.long.table.iter().for_each(|word| self.long.add(other.long.bytes(word), word.count));
-    }
-
     /// Calls `each` for every word in the order of their bytes.
     fn in_order(&self, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         // A short word that begins a long one comes before it, as its length is below that of no word.
@@ -414,8 +434,33 @@ pub fn count_documents(counters: &mut [Counter], documents: &[&str], progress: &
         let workers: Vec<_> = others.iter_mut().map(|counter| scope.spawn(|| count(counter))).collect();
         let mut result = count(first);
         for worker in workers {
-            result = result.and(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            result = result.and(join(worker));
         }
         result
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn counts_equal_those_of_a_map() {
+        // Words of all lengths around the limit of short ones, some often, more of them than the first table holds.
+        let words: Vec<String> =
+            (0..9000u32).map(|n| format!("{:0width$}", n / 2, width = n as usize / 2 % 21)).collect();
+        let pretokenizer = PreTokenizer::new("regex:[^ ]+").unwrap();
+        let mut counters = [Counter::new(&pretokenizer), Counter::new(&pretokenizer)];
+        let document = words.join(" ");
+        count_documents(&mut counters, &[&document, "7 7", &document], &Progress::default()).unwrap();
+        let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
+        for word in words.iter().chain(&words).map(String::as_str).chain(["7", "7"]) {
+            *expected.entry(word).or_default() += 1;
+        }
+        expected.insert(" ", 2 * 8999 + 1);
+        let counts = WordCounts::from_counters(&pretokenizer, counters.into()).unwrap();
+        assert!(counts.iter().eq(expected));
+    }
 }

@@ -8,8 +8,8 @@
 //! first event alone, since a pair that a removal lays bare must not be merged by an event that has passed.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
+use dary_heap::OctonaryHeap;
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::model::{Event, Model};
 use crate::progress::Progress;
 
 /// No event, no symbol.
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 /// Stands for a character outside the alphabet; no pair holds it.
 pub(crate) const UNKNOWN_SYMBOL: u32 = u32::MAX - 1;
 /// Words of at most so many symbols are scanned: at 32 both ways cost about the same.
@@ -60,10 +60,8 @@ pub(crate) const MAX_WORD: usize = NONE as usize - 1;
 pub(crate) struct Scratch {
     /// The word: alphabet symbols before, its tokens after.
     pub(crate) symbols: Vec<u32>,
-    merges: Vec<u32>,
-    removals: Vec<u32>,
     previous: Vec<u32>,
-    queue: BinaryHeap<Reverse<u64>>,
+    queue: OctonaryHeap<Reverse<u64>>,
 }
 
 fn key(left: u32, right: u32) -> u64 {
@@ -105,10 +103,10 @@ impl Replayer {
     /// Turns the alphabet symbols in `scratch.symbols` into tokens.
     pub(crate) fn encode(&self, scratch: &mut Scratch, progress: &Progress) -> Result<()> {
         if scratch.symbols.len() <= SCAN_LIMIT {
-            self.scan(scratch, |_, _| ());
+            self.scan(&mut scratch.symbols);
             Ok(())
         } else {
-            self.queue(scratch, progress)
+            self.queue(scratch, progress, |_, _| ())
         }
     }
 
@@ -138,47 +136,47 @@ impl Replayer {
         &self.parts[start as usize..end as usize]
     }
 
-    /// Replays by linear search for the next event; tells `performed` each event and what it left of the word.
-    pub(crate) fn scan(&self, scratch: &mut Scratch, mut performed: impl FnMut(u32, &[u32])) {
-        let Scratch { symbols, merges, removals, .. } = scratch;
-        merges.clear();
-        merges.extend(symbols.windows(2).map(|pair| self.next_merge(pair[0], pair[1], None)));
-        merges.push(NONE);
-        removals.clear();
-        removals.resize(symbols.len(), NONE);
-        let mut word = Word { replayer: self, symbols, merges, removals, removable: 0 };
+    /// Replays by linear search for the next event, for at most `SCAN_LIMIT` symbols.
+    fn scan(&self, symbols: &mut Vec<u32>) {
+        let mut word = Word::new(self, symbols);
         while let Some(time) = word.next_event() {
             match self.actions[time as usize] {
                 Action::Merge { token, .. } => {
-                    let mut at = 0;
-                    while at < word.symbols.len() {
+                    for at in 0..word.length {
                         if word.merges[at] == time {
                             word.merge(at, token, time);
                         }
-                        at += 1;
                     }
                 }
                 Action::Remove { parts_start, parts_end, .. } => {
                     let parts = self.parts(parts_start, parts_end);
-                    let mut at = 0;
-                    while at < word.symbols.len() {
+                    for at in 0..word.length {
                         if word.removals[at] == time {
                             word.split(at, parts, time);
                         }
-                        at += 1;
                     }
                 }
             }
-            performed(time, word.symbols);
+        }
+        symbols.clear();
+        let mut at = 0;
+        while at < word.length {
+            symbols.push(word.symbols[at]);
+            at = word.next[at] as usize;
         }
     }
 
     /// Replays with a heap of (time, position). A token lies at its first position, the others hold `NONE`.
-    fn queue(&self, scratch: &mut Scratch, progress: &Progress) -> Result<()> {
-        let Scratch { symbols, previous, queue, .. } = scratch;
-        let end = symbols.len();
+    /// Tells `performed` each event that changed the word, and the word with its gaps.
+    pub(crate) fn queue(
+        &self,
+        scratch: &mut Scratch,
+        progress: &Progress,
+        mut performed: impl FnMut(u32, &[u32]),
+    ) -> Result<()> {
+        let Scratch { symbols, previous, queue } = scratch;
         previous.clear();
-        previous.extend((0..end as u32).map(|at| at.wrapping_sub(1)));
+        previous.extend((0..symbols.len() as u32).map(|at| at.wrapping_sub(1)));
         queue.clear();
         let mut initial = std::mem::take(queue).into_vec();
         for (at, pair) in symbols.windows(2).enumerate() {
@@ -190,18 +188,28 @@ impl Replayer {
         *queue = initial.into();
         let mut list = List { replayer: self, symbols, previous, queue };
         let mut popped: u32 = 0;
+        let mut changed = None;
         while let Some(Reverse(next)) = list.queue.pop() {
             let (time, at) = ((next >> 32) as u32, next as u32);
             popped = popped.wrapping_add(1);
             if popped.is_multiple_of(1 << 16) {
                 progress.check()?;
             }
-            match self.actions[time as usize] {
+            if let Some(last) = changed.take_if(|last| *last != time) {
+                performed(last, list.symbols);
+            }
+            let done = match self.actions[time as usize] {
                 Action::Merge { left, right, token } => list.merge(at, (left, right), token, time),
                 Action::Remove { token, parts_start, parts_end } => {
-                    list.split(at, token, self.parts(parts_start, parts_end), time);
+                    list.split(at, token, self.parts(parts_start, parts_end), time)
                 }
+            };
+            if done {
+                changed = Some(time);
             }
+        }
+        if let Some(last) = changed {
+            performed(last, list.symbols);
         }
         symbols.retain(|&symbol| symbol != NONE);
         Ok(())
@@ -221,54 +229,102 @@ impl Times {
     }
 }
 
-/// A short word: its tokens, the next merge of each with its right neighbour, the next removal of each.
+/// A short word. A token lies at its first position, with its next merge with the token after it, its next removal, and
+/// where its neighbours are; nothing is ever due at the other positions.
+///
+/// Arrays of fixed size with gaps: moving what follows a merge cost more than the rest of the merge.
 struct Word<'a> {
     replayer: &'a Replayer,
-    symbols: &'a mut Vec<u32>,
-    merges: &'a mut Vec<u32>,
-    removals: &'a mut Vec<u32>,
+    length: usize,
+    symbols: [u32; SCAN_LIMIT],
+    merges: [u32; SCAN_LIMIT],
+    removals: [u32; SCAN_LIMIT],
+    next: [u8; SCAN_LIMIT],
+    previous: [u8; SCAN_LIMIT],
     /// How many removals are to come: mostly none, then they need not be looked at.
     removable: usize,
 }
 
-impl Word<'_> {
+/// Before the first token there is none.
+const NOWHERE: u8 = u8::MAX;
+
+impl<'a> Word<'a> {
+    fn new(replayer: &'a Replayer, symbols: &[u32]) -> Self {
+        let mut word = Self {
+            replayer,
+            length: symbols.len(),
+            symbols: [NONE; SCAN_LIMIT],
+            merges: [NONE; SCAN_LIMIT],
+            removals: [NONE; SCAN_LIMIT],
+            next: std::array::from_fn(|at| at as u8 + 1),
+            previous: std::array::from_fn(|at| (at as u8).wrapping_sub(1)),
+            removable: 0,
+        };
+        word.symbols[..symbols.len()].copy_from_slice(symbols);
+        for (at, pair) in symbols.windows(2).enumerate() {
+            word.merges[at] = replayer.next_merge(pair[0], pair[1], None);
+        }
+        word
+    }
+
     fn next_event(&self) -> Option<u32> {
-        let mut time = self.merges.iter().copied().min().unwrap_or(NONE);
+        let mut time = self.merges[..self.length].iter().copied().min().unwrap_or(NONE);
         if self.removable > 0 {
-            time = time.min(self.removals.iter().copied().min().unwrap_or(NONE));
+            time = time.min(self.removals[..self.length].iter().copied().min().unwrap_or(NONE));
         }
         (time != NONE).then_some(time)
     }
 
     fn merge(&mut self, at: usize, token: u32, now: u32) {
-        self.set_removal(at, NONE);
-        self.set_removal(at + 1, NONE);
-        self.symbols.remove(at + 1);
-        self.merges.remove(at + 1);
-        self.removals.remove(at + 1);
+        let second = self.next[at] as usize;
+        self.set_removal(second, NONE);
+        self.merges[second] = NONE;
         self.symbols[at] = token;
-        self.refresh(at, at + 1, now);
+        self.link(at, self.next[second] as usize);
+        self.refresh_merge(self.previous[at], now);
+        self.refresh(at, now);
     }
 
     fn split(&mut self, at: usize, parts: &[u32], now: u32) {
-        self.set_removal(at, NONE);
-        self.symbols.splice(at..=at, parts.iter().copied());
-        self.merges.splice(at..=at, parts.iter().map(|_| NONE));
-        self.removals.splice(at..=at, parts.iter().map(|_| NONE));
-        self.refresh(at, at + parts.len(), now);
+        let end = self.next[at] as usize;
+        let mut start = at;
+        for &part in parts {
+            self.symbols[start] = part;
+            let after = start + self.replayer.lengths[part as usize] as usize;
+            self.link(start, after);
+            start = after;
+        }
+        self.refresh_merge(self.previous[at], now);
+        let mut start = at;
+        while start < end {
+            self.refresh(start, now);
+            start = self.next[start] as usize;
+        }
     }
 
-    /// Looks up what is due for new tokens and for the pairs that they form.
-    fn refresh(&mut self, start: usize, end: usize, now: u32) {
-        for at in start.saturating_sub(1)..end {
-            self.merges[at] = match self.symbols.get(at + 1) {
-                Some(&right) => self.replayer.next_merge(self.symbols[at], right, Some(now)),
-                None => NONE,
-            };
+    fn link(&mut self, at: usize, after: usize) {
+        self.next[at] = after as u8;
+        if after < self.length {
+            self.previous[after] = at as u8;
         }
-        for at in start..end {
-            self.set_removal(at, self.replayer.next_removal(self.symbols[at], now));
+    }
+
+    /// Looks up what is due for a new token.
+    fn refresh(&mut self, at: usize, now: u32) {
+        self.refresh_merge(at as u8, now);
+        self.set_removal(at, self.replayer.next_removal(self.symbols[at], now));
+    }
+
+    fn refresh_merge(&mut self, at: u8, now: u32) {
+        if at == NOWHERE {
+            return;
         }
+        let at = at as usize;
+        let after = self.next[at] as usize;
+        self.merges[at] = match after < self.length {
+            true => self.replayer.next_merge(self.symbols[at], self.symbols[after], Some(now)),
+            false => NONE,
+        };
     }
 
     fn set_removal(&mut self, at: usize, time: u32) {
@@ -286,7 +342,7 @@ struct List<'a> {
     replayer: &'a Replayer,
     symbols: &'a mut [u32],
     previous: &'a mut [u32],
-    queue: &'a mut BinaryHeap<Reverse<u64>>,
+    queue: &'a mut OctonaryHeap<Reverse<u64>>,
 }
 
 impl List<'_> {
@@ -295,13 +351,14 @@ impl List<'_> {
         at as usize + self.replayer.lengths.get(self.symbols[at as usize] as usize).map_or(1, |&length| length as usize)
     }
 
-    fn merge(&mut self, at: u32, (left, right): (u32, u32), token: u32, now: u32) {
+    /// Merges the pair at a position, if it is still there.
+    fn merge(&mut self, at: u32, (left, right): (u32, u32), token: u32, now: u32) -> bool {
         if self.symbols[at as usize] != left {
-            return;
+            return false;
         }
         let second = self.after(at);
         if self.symbols.get(second) != Some(&right) {
-            return;
+            return false;
         }
         self.symbols[second] = NONE;
         self.symbols[at as usize] = token;
@@ -309,11 +366,13 @@ impl List<'_> {
         self.push_pair(self.previous[at as usize], now);
         self.push_pair(at, now);
         self.push_removal(at, now);
+        true
     }
 
-    fn split(&mut self, at: u32, token: u32, parts: &[u32], now: u32) {
+    /// Splits the token at a position, if it is still there.
+    fn split(&mut self, at: u32, token: u32, parts: &[u32], now: u32) -> bool {
         if self.symbols[at as usize] != token {
-            return;
+            return false;
         }
         let mut start = at;
         for &part in parts {
@@ -328,6 +387,7 @@ impl List<'_> {
             self.push_removal(start, now);
             start = self.after(start) as u32;
         }
+        true
     }
 
     /// Tells the token after `at` what stands before it.
@@ -375,7 +435,7 @@ mod tests {
         #[test]
         fn scan_and_queue_agree(
             words in prop::collection::vec(("[ab]{1,12}|[a-c]{1,20}", 1..30u64), 1..6),
-            word in "[ab]{1,80}|[a-d]{1,80}",
+            word in "[ab]{1,32}|[a-d]{1,32}",
             threshold in 0.3..=1.0f64,
         ) {
             let counts = WordCounts::from_words(
@@ -388,11 +448,11 @@ mod tests {
             // Letters beyond the alphabet of a char model stand between others as `d` does here.
             let symbol = |byte| if byte == b'd' { UNKNOWN_SYMBOL } else { byte_symbol(byte) };
             let symbols: Vec<u32> = word.bytes().map(symbol).collect();
-            let mut scanned = Scratch { symbols: symbols.clone(), ..Scratch::default() };
-            replayer.scan(&mut scanned, |_, _| ());
+            let mut scanned = symbols.clone();
+            replayer.scan(&mut scanned);
             let mut queued = Scratch { symbols, ..Scratch::default() };
-            replayer.queue(&mut queued, &Progress::default()).unwrap();
-            prop_assert_eq!(scanned.symbols, queued.symbols);
+            replayer.queue(&mut queued, &Progress::default(), |_, _| ()).unwrap();
+            prop_assert_eq!(scanned, queued.symbols);
         }
     }
 }

@@ -7,7 +7,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use crate::alphabet::{UNKNOWN, Unit, WORD_MARK};
 use crate::batch::Input;
 use crate::cache::WordCache;
-use crate::encoder::{MAX_WORD, Replayer, Scratch, UNKNOWN_SYMBOL};
+use crate::encoder::{MAX_WORD, NONE, Replayer, Scratch, UNKNOWN_SYMBOL};
 use crate::error::{Error, Result};
 use crate::inference::{Lexicon, Mode, PostRemoval};
 use crate::model::Model;
@@ -162,7 +162,8 @@ impl Tokenizer {
             return self.encode_text(worker, text, options, progress, out, |_, _| ());
         }
         if self.model.config().unit == Unit::Byte && self.model.pretokenizer().name() == "none" {
-            return self.encode_word(&mut worker.buffers, bytes, ShortWord::new(bytes), options.mode, progress, out);
+            let word = [(bytes, ShortWord::new(bytes))];
+            return self.encode_words(&mut worker.buffers, &word, options.mode, progress, out, &mut |_, _| ());
         }
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -177,7 +178,8 @@ impl Tokenizer {
             }
             rest = others;
             if !word.is_empty() {
-                self.encode_word(&mut worker.buffers, word, ShortWord::new(word), options.mode, progress, out)?;
+                let word = [(word, ShortWord::new(word))];
+                self.encode_words(&mut worker.buffers, &word, options.mode, progress, out, &mut |_, _| ())?;
             }
         }
         Ok(())
@@ -245,14 +247,18 @@ impl Tokenizer {
         let mut words = Vec::new();
         self.model.pretokenizer().splitter().split(text, |word| words.push(word))?;
         let &[word] = words.as_slice() else {
-            return Err(Error::value(format!("trace takes one word, but {text:?} is cut into {words:?}")));
+            let (count, first) = (words.len(), &words[..words.len().min(5)]);
+            return Err(Error::value(format!("trace takes one word, but the text is cut into {count}: {first:?}")));
         };
         let mut scratch = Scratch::default();
         self.load(word.as_bytes(), &mut scratch.symbols)?;
-        let tokens = |symbols: &[u32]| symbols.iter().map(|&symbol| self.printable(symbol)).collect();
+        let tokens = |symbols: &[u32]| {
+            symbols.iter().filter(|&&symbol| symbol != NONE).map(|&symbol| self.printable(symbol)).collect()
+        };
         let symbols = tokens(&scratch.symbols);
         let mut steps = Vec::new();
-        self.replayer.scan(&mut scratch, |time, symbols| steps.push((time as usize, tokens(symbols))));
+        let performed = |time: u32, symbols: &[u32]| steps.push((time as usize, tokens(symbols)));
+        self.replayer.queue(&mut scratch, &Progress::default(), performed)?;
         Ok((format!("{}{word}", self.model.pretokenizer().prefix()), symbols, steps))
     }
 

@@ -15,37 +15,50 @@ use crate::corpus::{Corpus, MAX_SYMBOLS};
 use crate::counts::WordCounts;
 use crate::error::{Error, Result};
 use crate::model::{Event, Model, Stop, TrainConfig};
+use crate::pretokenize::PreTokenizer;
 use crate::progress::{Progress, Stage};
 use crate::vocabulary::{Symbol, Vocabulary};
 
 /// Trains a model. The result depends on nothing but the counts and the configuration.
 pub fn train(counts: &WordCounts, config: TrainConfig, progress: &Progress) -> Result<Model> {
-    let config = config.check(counts.pretokenizer())?;
-    if counts.is_empty() {
-        return Err(Error::value("the corpus is empty: there are no words to train on"));
-    }
-    let alphabet = match (config.unit, config.coverage) {
-        (Unit::Char, Some(coverage)) => Alphabet::covering(counts, coverage)?,
-        _ => Alphabet::Bytes,
-    };
-    config.check_alphabet(&alphabet)?;
-    let corpus = Corpus::new(counts, &alphabet, config.threshold < 1.0, progress)?;
-    let vocabulary = Vocabulary::new(alphabet, config.special_tokens.clone(), config.max_token_length);
-    let mut trainer = Trainer { config, corpus, vocabulary, events: Vec::new() };
-    let stop = trainer.run(progress)?;
-    let Trainer { config, vocabulary, events, .. } = trainer;
-    let pretokenizer = counts.pretokenizer().clone();
-    Ok(Model::new(config, pretokenizer, counts.unicode().to_owned(), vocabulary, events, stop))
+    Trainer::new(counts, config, progress)?.train(progress)
 }
 
-struct Trainer {
+/// The state of a training. It does not need the counts any more, which may be large.
+#[derive(Debug)]
+pub struct Trainer {
     config: TrainConfig,
+    pretokenizer: PreTokenizer,
+    unicode: String,
     corpus: Corpus,
     vocabulary: Vocabulary,
     events: Vec<Event>,
 }
 
 impl Trainer {
+    pub fn new(counts: &WordCounts, config: TrainConfig, progress: &Progress) -> Result<Self> {
+        let pretokenizer = counts.pretokenizer().clone();
+        let config = config.check(&pretokenizer)?;
+        if counts.is_empty() {
+            return Err(Error::value("the corpus is empty: there are no words to train on"));
+        }
+        let alphabet = match (config.unit, config.coverage) {
+            (Unit::Char, Some(coverage)) => Alphabet::covering(counts, coverage)?,
+            _ => Alphabet::Bytes,
+        };
+        config.check_alphabet(&alphabet)?;
+        let corpus = Corpus::new(counts, &alphabet, config.threshold < 1.0, progress)?;
+        let vocabulary = Vocabulary::new(alphabet, config.special_tokens.clone(), config.max_token_length);
+        let unicode = counts.unicode().to_owned();
+        Ok(Self { config, pretokenizer, unicode, corpus, vocabulary, events: Vec::new() })
+    }
+
+    pub fn train(mut self, progress: &Progress) -> Result<Model> {
+        let stop = self.run(progress)?;
+        let Self { config, pretokenizer, unicode, vocabulary, events, .. } = self;
+        Ok(Model::new(config, pretokenizer, unicode, vocabulary, events, stop))
+    }
+
     fn run(&mut self, progress: &Progress) -> Result<Stop> {
         let target = self.config.vocab_size as usize;
         progress.begin(Stage::Train, target as u64);
@@ -95,7 +108,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pretokenize::PreTokenizer;
 
     /// Words over few letters make repetitions, overlaps, duplicate merges and restorations likely.
     fn corpora() -> impl Strategy<Value = Vec<(String, u64)>> {
@@ -114,12 +126,7 @@ mod tests {
         fn incremental_counts_equal_recounting(words in corpora(), threshold in 0.3..1.0f64, size in 257..300u64) {
             let counts = counts(&words);
             let config = TrainConfig { vocab_size: size, threshold, ..TrainConfig::default() };
-            let mut trainer = Trainer {
-                corpus: Corpus::new(&counts, &Alphabet::Bytes, true, &Progress::default()).unwrap(),
-                vocabulary: Vocabulary::new(Alphabet::Bytes, Vec::new(), None),
-                events: Vec::new(),
-                config,
-            };
+            let mut trainer = Trainer::new(&counts, config, &Progress::default()).unwrap();
             trainer.corpus.check();
             while trainer.vocabulary.size() < size as usize {
                 let Some((left, right, _)) = trainer.corpus.best_pair(|_, _| true) else { break };

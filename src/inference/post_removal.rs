@@ -3,8 +3,8 @@
 //! The approximation that the paper's Appendix A compares with: it forgets when tokens were removed.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
+use dary_heap::OctonaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::Lexicon;
@@ -88,7 +88,7 @@ impl PostRemoval {
             progress.check()?;
             initial.extend(candidate(word, at));
         }
-        let mut queue = BinaryHeap::from(initial);
+        let mut queue = OctonaryHeap::from(initial);
         while let Some(Reverse(next)) = queue.pop() {
             progress.check()?;
             let (rank, at) = ((next >> 32) as usize, next as u32 as usize);

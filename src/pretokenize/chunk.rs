@@ -3,6 +3,8 @@
 //! What a scanner waits for is the end of one word, where the next one begins. Here that takes some twenty cycles and
 //! no branch that depends on the text.
 
+use super::unicode::{ASCII, OTHER};
+
 /// Sixteen bytes of text.
 #[derive(Clone, Copy)]
 pub(super) struct Chunk<'t>(pub(super) &'t [u8; 16]);
@@ -17,7 +19,17 @@ impl Chunk<'_> {
         let space = self.space();
         let letters = run(self.within(b'a', 25, 0x20), space);
         let length = space + letters;
-        if letters > 0 && length < 16 && self.beyond_ascii() >> length & 1 == 0 { length as usize } else { 0 }
+        if letters > 0 && length < 16 && self.beyond_ascii() >> length & 1 == 0 {
+            length as usize
+        } else {
+            self.lone_mark()
+        }
+    }
+
+    /// 1 if it begins with a punctuation mark before a space, which is a word in all three patterns; else 0.
+    #[inline]
+    fn lone_mark(self) -> usize {
+        usize::from(self.0[1] == b' ' && ASCII[self.0[0] as usize] == OTHER)
     }
 
     /// The length of ` ?[A-Z]*[a-z]+`, the same for gpt4o. An apostrophe could begin its suffix.
@@ -28,7 +40,7 @@ impl Chunk<'_> {
         let lower = run(self.within(b'a', 25, 0), head);
         let length = head + lower;
         let ends = || self.beyond_ascii() >> length & 1 == 0 && self.0[length as usize] != b'\'';
-        if lower > 0 && length < 16 && ends() { length as usize } else { 0 }
+        if lower > 0 && length < 16 && ends() { length as usize } else { self.lone_mark() }
     }
 
     #[inline]
@@ -104,6 +116,11 @@ mod tests {
         assert_eq!(plain(b" fifteenletters "), (15, 15));
         assert_eq!(plain(b" sixteenlettersx"), (0, 0));
         assert_eq!(plain(b"  two spaces... "), (0, 0));
+        assert_eq!(plain(b", and a comma..."), (1, 1));
+        assert_eq!(plain(b"' is not 's here"), (1, 1));
+        assert_eq!(plain(b",\nand a comma..."), (0, 0));
+        assert_eq!(plain(b"1 and a number.."), (0, 0));
+        assert_eq!(plain(b"end\0\0\0\0\0\0\0\0\0\0\0\0\0"), (3, 3));
         assert_eq!(plain("caf\u{e9} au lait, s".as_bytes().first_chunk().unwrap()), (0, 0));
         assert_eq!(plain(b"ABCDEFGHIJKLMNOp"), (0, 0));
         assert_eq!(plain(b"ABCDEFGHIJKLMNOP"), (0, 0));

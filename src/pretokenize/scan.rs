@@ -74,15 +74,15 @@ impl<'t> Scanner<'t> {
     }
 
     pub(super) fn gpt2(self, word: impl FnMut(&'t [u8], ShortWord)) {
-        self.words(word, Chunk::plain_length, |at| self.gpt2_end(at));
+        self.words(word, |chunk| chunk.plain_length(), |at| self.gpt2_end(at));
     }
 
     pub(super) fn gpt4(self, word: impl FnMut(&'t [u8], ShortWord)) {
-        self.words(word, Chunk::plain_length, |at| self.gpt4_end(at));
+        self.words(word, |chunk| chunk.plain_length(), |at| self.gpt4_end(at));
     }
 
     pub(super) fn gpt4o(self, word: impl FnMut(&'t [u8], ShortWord)) {
-        self.words(word, Chunk::plain_cased_length, |at| self.gpt4o_end(at));
+        self.words(word, |chunk| chunk.plain_cased_length(), |at| self.gpt4o_end(at));
     }
 
     /// Most words of most texts are plain: found, and packed into their key, from one chunk of 16 bytes without a
@@ -91,19 +91,26 @@ impl<'t> Scanner<'t> {
     fn words(
         self,
         mut word: impl FnMut(&'t [u8], ShortWord),
-        plain: impl Fn(Chunk<'t>) -> usize,
+        plain: impl Fn(Chunk<'_>) -> usize,
         end: impl Fn(usize) -> usize,
     ) {
         let mut start = 0;
+        // Behind the last 16 bytes come zeros, which end a word as the end of the text does.
+        let mut padded = [0; 32];
+        let tail = self.bytes.len().saturating_sub(16);
+        padded[..self.bytes.len() - tail].copy_from_slice(&self.bytes[tail..]);
         while start < self.bytes.len() {
-            let rest = &self.bytes[start..];
-            if let Some(chunk) = rest.first_chunk() {
-                let length = plain(Chunk(chunk));
-                if length > 0 {
-                    word(&rest[..length], ShortWord::from_chunk(chunk, length));
-                    start += length;
-                    continue;
-                }
+            let (rest, ahead) = (&self.bytes[start..], start.checked_sub(tail));
+            let chunk = match ahead {
+                Some(ahead) => padded[ahead..].first_chunk(),
+                None => rest.first_chunk(),
+            };
+            let chunk = chunk.expect("16 bytes are left, if only of zeros");
+            let length = plain(Chunk(chunk));
+            if length > 0 {
+                word(&rest[..length], ShortWord::from_chunk(chunk, length));
+                start += length;
+                continue;
             }
             let end = end(start);
             let found = &self.bytes[start..end];

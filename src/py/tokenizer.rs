@@ -19,7 +19,7 @@ use crate::inference::Mode;
 use crate::model::{Event, Model};
 use crate::progress::Progress;
 use crate::tokenizer::{AllowedSpecial, EncodeOptions, Offset, Tokenizer};
-use crate::trainer::train;
+use crate::trainer::{Trainer, train};
 use crate::vocabulary::{Made, Symbol};
 
 const TRAIN_KEYWORDS: &[&str] =
@@ -542,7 +542,11 @@ impl PyTokenizer {
         }
         let call = LongCall::new(options.progress.as_ref().map(|progress| progress.clone_ref(py)));
         let counts = count(&call, &options)?;
-        let model = call.run(py, |progress| train(&counts, config, progress))?;
+        let model = call.run(py, |progress| {
+            let trainer = Trainer::new(&counts, config, progress)?;
+            drop(counts);
+            trainer.train(progress)
+        })?;
         Ok(Self(Tokenizer::new(model)))
     }
 
