@@ -1,8 +1,7 @@
 //! Many texts at once, on several threads.
 //!
 //! Texts are handed out in groups, in order, and each thread writes the ids of all its groups into one buffer. With one
-//! thread that buffer is the result. With more, the groups are copied to their places, on as many threads: the copy is
-//! mostly the kernel's work of finding fresh pages, and would else cost a tenth of the whole.
+//! thread that buffer is the result. With more, the groups are copied to their places, on as many threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;

@@ -297,8 +297,9 @@ struct ShortWords {
     waiting_len: usize,
 }
 
-/// So many words are collected before the first is looked up; their places are fetched meanwhile. (A small table of the
-/// last words in front of the large one was tried: no better than no table, as its misses cannot be predicted.)
+/// So many words are collected before the first is looked up; their places are fetched meanwhile. A small table of the
+/// last words in front of the large one was tried instead: 0.56 s for what takes 0.51 s, as its misses are hard to
+/// predict (and encoding, done so, fell from 200 to 155 MB/s).
 const WAITING: usize = 16;
 
 /// The others: their bytes lie end to end in one buffer.

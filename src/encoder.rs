@@ -20,7 +20,7 @@ use crate::progress::Progress;
 pub(crate) const NONE: u32 = u32::MAX;
 /// Stands for a character outside the alphabet; no pair holds it.
 pub(crate) const UNKNOWN_SYMBOL: u32 = u32::MAX - 1;
-/// Words of at most so many symbols are scanned: at 32 both ways cost about the same.
+/// Words of at most so many symbols are scanned: nearly all there are.
 const SCAN_LIMIT: usize = 32;
 
 /// The events of one pair or token, in order; nearly always there is just one.
@@ -232,7 +232,7 @@ impl Times {
 /// A short word. A token lies at its first position, with its next merge with the token after it, its next removal, and
 /// where its neighbours are; nothing is ever due at the other positions.
 ///
-/// Arrays of fixed size with gaps: moving what follows a merge cost more than the rest of the merge.
+/// Arrays of fixed size with gaps, so that nothing moves when tokens merge.
 struct Word<'a> {
     replayer: &'a Replayer,
     length: usize,

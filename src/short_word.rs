@@ -1,7 +1,8 @@
 //! Words of at most 15 bytes as two integers: nearly all words of running text.
 //!
 //! Tables keyed by them hold their keys in place, so a look-up costs one cache line instead of two, and comparing
-//! costs two instructions instead of a call (measured on English text: counting is 1.8 times as fast).
+//! costs two instructions instead of a call. Measured: counting 173 MB of English on one thread took 1.05 s with words in a
+//! buffer, 0.62 s with short words in place.
 
 /// The bytes, padded with zeros, and the length in the highest byte. So no two words are alike, and none is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
