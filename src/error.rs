@@ -44,3 +44,11 @@ impl Error {
         move |source| Self::Io { path, source }
     }
 }
+
+/// A text as a message quotes it: what a user or a hostile file gives may be very long.
+pub(crate) fn quote(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}

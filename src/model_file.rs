@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 use crate::alphabet::{Alphabet, UNKNOWN, Unit};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quote};
 use crate::model::{Event, MAX_COUNT, Model, Stop, TrainConfig};
 use crate::pretokenize::PreTokenizer;
 use crate::vocabulary::{Symbol, Vocabulary};
@@ -262,14 +262,6 @@ fn read_alphabet(unit: Unit, chars: Option<Vec<char>>) -> Result<Alphabet> {
             ))),
             None => Ok(Alphabet::chars(chars)),
         },
-    }
-}
-
-/// A token as an error message quotes it: a hostile file may hold very long ones.
-fn quote(token: &str) -> String {
-    match token.char_indices().nth(60) {
-        Some((end, _)) => format!("{:?}...", &token[..end]),
-        None => format!("{token:?}"),
     }
 }
 

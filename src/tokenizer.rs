@@ -8,7 +8,7 @@ use crate::alphabet::{UNKNOWN, Unit, WORD_MARK};
 use crate::batch::Input;
 use crate::cache::WordCache;
 use crate::encoder::{MAX_WORD, NONE, Replayer, Scratch, UNKNOWN_SYMBOL};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quote};
 use crate::inference::{Lexicon, Mode, PostRemoval};
 use crate::model::Model;
 use crate::pretokenize::Splitter;
@@ -248,7 +248,8 @@ impl Tokenizer {
         self.model.pretokenizer().splitter().split(text, |word| words.push(word))?;
         let &[word] = words.as_slice() else {
             let (count, first) = (words.len(), &words[..words.len().min(5)]);
-            return Err(Error::value(format!("trace takes one word, but the text is cut into {count}: {first:?}")));
+            let text = quote(text);
+            return Err(Error::value(format!("trace takes one word, but {text} is cut into {count}: {first:?}")));
         };
         let mut scratch = Scratch::default();
         self.load(word.as_bytes(), &mut scratch.symbols)?;
