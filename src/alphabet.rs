@@ -142,13 +142,6 @@ impl Alphabet {
         Ok(Self::chars(chars))
     }
 
-    pub fn unit(&self) -> Unit {
-        match self {
-            Self::Bytes => Unit::Byte,
-            Self::Chars { .. } => Unit::Char,
-        }
-    }
-
     pub fn len(&self) -> usize {
         match self {
             Self::Bytes => 256,

@@ -25,7 +25,7 @@ use crate::counts::WordCounts;
 use crate::error::{Error, Result};
 use crate::model::MAX_COUNT;
 use crate::progress::Progress;
-use crate::vocabulary::Symbol;
+use crate::vocabulary::{Symbol, key};
 
 const LAST: u32 = 1 << 31;
 const BOUNDARY: u32 = LAST - 1;
@@ -66,10 +66,6 @@ struct Pair {
 
 /// A pair that may never be merged; no count reaches it, so it is never queued again.
 const NEVER: u64 = u64::MAX;
-
-fn key(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
-}
 
 /// Words of equal count lie side by side: slots before `end` (and after the run before) weigh `weight`.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::error::Result;
 use crate::model::{Event, Model};
 use crate::progress::Progress;
+use crate::vocabulary::key;
 
 /// No event, no symbol.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -62,10 +63,6 @@ pub(crate) struct Scratch {
     pub(crate) symbols: Vec<u32>,
     previous: Vec<u32>,
     queue: OctonaryHeap<Reverse<u64>>,
-}
-
-fn key(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
 }
 
 impl Replayer {

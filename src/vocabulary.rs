@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHashSet;
 use std::hash::BuildHasher;
 
-use crate::alphabet::{Alphabet, Unit};
+use crate::alphabet::Alphabet;
 
 /// A token by creation order. Not a public id: those are dense over live tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,6 +19,12 @@ impl Symbol {
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
+}
+
+/// A pair of symbols as one integer, ordered as the pair is; also a time with a position.
+#[inline]
+pub(crate) fn key(left: u32, right: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
 }
 
 /// What a merge did to the vocabulary.
@@ -91,10 +97,6 @@ impl Vocabulary {
 
     pub fn alphabet(&self) -> &Alphabet {
         &self.alphabet
-    }
-
-    pub fn special_tokens(&self) -> &[String] {
-        &self.special_tokens
     }
 
     /// The number of live tokens, special tokens and alphabet included.
@@ -202,9 +204,5 @@ impl Vocabulary {
     /// Symbols in the order of creation.
     pub fn iter(&self) -> impl Iterator<Item = Symbol> + '_ {
         (0..self.live.len() as u32).map(Symbol)
-    }
-
-    pub fn unit(&self) -> Unit {
-        self.alphabet.unit()
     }
 }

@@ -11,6 +11,7 @@ use super::Lexicon;
 use crate::error::Result;
 use crate::model::{Event, Model};
 use crate::progress::Progress;
+use crate::vocabulary::key;
 
 const NONE: u32 = u32::MAX;
 
@@ -23,10 +24,6 @@ pub(crate) struct PostRemoval {
     lengths: Vec<u32>,
     /// By symbol: the fewest live tokens that spell it; empty for live ones.
     parts: Vec<Vec<u32>>,
-}
-
-fn key(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
 }
 
 impl PostRemoval {

@@ -18,7 +18,7 @@ use crate::file::write_atomically;
 use crate::inference::Mode;
 use crate::model::{Event, Model};
 use crate::progress::Progress;
-use crate::tokenizer::{AllowedSpecial, EncodeOptions, Offset, Tokenizer};
+use crate::tokenizer::{EncodeOptions, Offset, Tokenizer};
 use crate::trainer::{Trainer, train};
 use crate::vocabulary::{Made, Symbol};
 
@@ -56,7 +56,7 @@ impl PyTokenizer {
                     .map_err(|_| wrong_type("allowed_special", "a set of strings or \"all\"", allowed))?;
                 tokens.sort_unstable();
                 tokens.dedup();
-                if tokens.is_empty() { AllowedSpecial::default() } else { self.0.allow_special(Some(&tokens))? }
+                self.0.allow_special(Some(&tokens))?
             }
         };
         Ok(EncodeOptions { mode, allowed_special })
